@@ -1,7 +1,7 @@
 """False alarm rates of the tests on sketches, over laws and maps, and power beside a permutation test on the rows.
 
-    python benchmarks/sizes.py run rows.jsonl [--seeds 0:400] [--only Cauchy] [--power 100] [--rows 500]   # resumes
-    python benchmarks/sizes.py show rows.jsonl                                                             # the table
+    python benchmarks/sizes.py run rows.jsonl [--seeds 0:400] [--only Cauchy] [--tests fit,power] [--rows 500]
+    python benchmarks/sizes.py show rows.jsonl  # the table
 
 A line a law: the share of samples of one law with p < 0.05 and p < 0.01, in percent, for `compare`, `drift` (three
 sketches against the first, every p-value counted), `goodness_of_fit` (against the law itself, where that is a mixture)
@@ -105,55 +105,58 @@ def permutation_p(a, b, weights, phi, rng, times=199):
     return float(np.mean(found >= found[0] * (1.0 - 1e-12)))
 
 
-def judged(name, seed, many, power):
-    """All p-values of one law and seed."""
+def judged(name, seed, many, tests):
+    """The p-values of some tests for one law and seed."""
     kind, rows = ROWS.get(name, (name, many))
     law = LAWS[kind]
     pilot = law(np.random.default_rng([1, seed]), 2000)
     rng, phi = np.random.default_rng([0, NAMES.index(name), seed]), feature_map(kind, pilot, seed)
     samples = [law(rng, rows) for _ in range(4)]
     weights = [weights_of(kind, rows, rng) for _ in range(4)]
-    sketches = [sketched(kind, x, phi, rng, w) for x, w in zip(samples, weights, strict=True)]
-    found = {"compare": [sl.compare(*sketches[:2]).p_value], "drift": [c.p_value for c in changes(sketches)]}
-    if kind in IS_NORMAL:
+    count = 4 if "drift" in tests else 2
+    sketches = [sketched(kind, x, phi, rng, w) for x, w in zip(samples[:count], weights, strict=False)]
+    found = {}
+    if "compare" in tests:
+        found["compare"] = [sl.compare(*sketches[:2]).p_value]
+    if "drift" in tests:
+        found["drift"] = [c.p_value for c in changes(sketches)]
+    if "fit" in tests and kind in IS_NORMAL:
         found["fit"] = [sl.goodness_of_fit(sketches[0], NORMAL).p_value]
-    if kind not in UNSPLIT:
+    if "independence" in tests and kind not in UNSPLIT:
         pair = sl.design_independence(pilot[:500], first=[0], size=20, seed=seed)
         free = np.column_stack([samples[0][:, 0], samples[1][:, 1]])
         found["independence"] = [sl.independence(sketched(kind, free, pair, rng)).p_value]
-    if kind != "private":  # (a table of private sketches has no union)
+    if "verification" in tests and kind != "private":  # (a table of private sketches has no union)
         ratio, promised = impostor(kind, law, pilot, rows, seed)
         found |= {"verification": [ratio if promised else None], "unpromised": [None if promised else ratio]}
-    if power:
+    if "power" in tests:
         moved = samples[1] + [MOVED * np.subtract(*np.quantile(pilot[:, 0], [0.98, 0.02])), 0.0]
         found["power"] = [sl.compare(sketches[0], sketched(kind, moved, phi, rng, weights[1])).p_value]
         if kind not in UNSPLIT:
             both = None if weights[0] is None else weights[:2]
             found["rows"] = [permutation_p(samples[0], moved, both, phi, rng)]
-    return {"law": name, "seed": seed} | found
+    return {"law": name, "seed": seed} | {test: found.get(test, []) for test in tests} | found
 
 
 def shares(values):
-    """Percent below 0.05 and 0.01 of those that were not withheld."""
+    """Percent below 0.05 and 0.01 of those that were not withheld, and how many there are."""
     p = np.array([value for value in values if value is not None and value == value])
-    return f"{100 * np.mean(p < 0.05):7.1f}{100 * np.mean(p < 0.01):5.1f}" if len(p) else f"{'-':>7}{'':5}"
+    return f"{100 * np.mean(p < 0.05):7.1f}{100 * np.mean(p < 0.01):5.1f}{len(p):6}" if len(p) else f"{'-':>7}{'':11}"
 
 
 def show(rows):
     """The table."""
-    print(
-        f"{'':22}{'seeds':>6}" + "".join(f"{test:>14}" for test in TESTS) + f"{'withheld':>10}{'power':>7}{'rows':>6}"
-    )
+    print(f"{'':22}" + "".join(f"{test:>20}" for test in TESTS) + f"{'withheld':>10}{'power':>7}{'rows':>6}")
     for name in NAMES:
         mine = [row for row in rows if row["law"] == name]
         if not mine:
             continue
         p = {test: [value for row in mine for value in row.get(test, [])] for test in (*TESTS, "power", "rows")}
         every = [value for test in TESTS for value in p[test]]
-        withheld = 100.0 * np.mean([value is None or value != value for value in every])
+        withheld = 100.0 * np.mean([value is None or value != value for value in every]) if every else 0.0
         cells = "".join(f"  {shares(p[test])}" for test in TESTS)
         found = "".join(f"{shares(p[test])[:7]}" for test in ("power", "rows"))
-        print(f"{name:22}{len(mine):6}{cells}{withheld:9.0f}%{found}")
+        print(f"{name:22}{cells}{withheld:9.0f}%{found}")
 
 
 def main():
@@ -163,18 +166,18 @@ def main():
     parser.add_argument("--seeds", default="0:400")
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--only", help="laws, with semicolons")
-    parser.add_argument("--power", type=int, default=100, help="seeds with power; 0 for none")
+    parser.add_argument("--tests", default=",".join((*TESTS, "power")), help="with commas; power is one of them")
     given = parser.parse_args()
     rows = [json.loads(line) for line in given.file.read_text().splitlines()] if given.file.exists() else []
     if given.what == "run":
-        done = {(row["law"], row["seed"]) for row in rows}
+        done = {(row["law"], row["seed"], test) for row in rows for test in row}
         first, last = map(int, given.seeds.split(":"))
         warnings.simplefilter("ignore")
         with given.file.open("a") as file:
             for seed in range(first, last):
                 for name in given.only.split(";") if given.only else NAMES:
-                    if (name, seed) not in done:
-                        rows.append(judged(name, seed, given.rows, seed - first < given.power))
+                    if tests := [test for test in given.tests.split(",") if (name, seed, test) not in done]:
+                        rows.append(judged(name, seed, given.rows, tests))
                         print(json.dumps(rows[-1]), file=file, flush=True)
     show(rows)
 

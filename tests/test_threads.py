@@ -1,11 +1,13 @@
 """Threads: the BLAS is held to one and given back, independent work is shared out, limits are respected."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import sketchlearn as sl
 from sketchlearn.threads import available_cores, in_parallel, limited, single_blas_thread
 
 
@@ -153,3 +155,58 @@ def test_the_callers_limit_reaches_inner_calls(monkeypatch):
         with limited(None):
             in_parallel(lambda _: names.add(threading.get_ident()), range(50))
     assert len(names) <= 4  # two pools of two
+
+
+def test_the_limit_holds_if_another_thread_takes_control_at_the_same_moment(monkeypatch):
+    """It sets its own limit after this thread has asked for control, and before it uses it."""
+    from sketchlearn import threads
+
+    real, others, end = threads._nobody_in_control, [], threading.Event()
+
+    def server(done):
+        threadpool_limits(2, "blas")
+        done.set()
+        end.wait(10)
+
+    def between():
+        real()
+        if not others:
+            done = threading.Event()
+            others.append(threading.Thread(target=server, args=(done,)))
+            others[0].start()
+            done.wait(10)
+
+    monkeypatch.setattr(threads, "_nobody_in_control", between)
+    try:
+        with single_blas_thread:
+            assert blas_threads() == {1}
+    finally:
+        end.set()
+        others[0].join()
+
+
+def test_bits_of_a_model_depend_on_the_threads_of_the_blas_and_on_nothing_else():
+    """Decoded with several cores, under load and beside other decoders: one answer, the last bit included."""
+    rng = np.random.default_rng(0)
+    centers = 8.0 * np.eye(3)
+    X = rng.normal(size=(1500, 3)) + centers[rng.integers(3, size=1500)]
+    kinds = {
+        "means": lambda: sl.CompressiveGaussianMixture(3, covariance_type="diag", random_state=0),
+        "skewed": lambda: sl.CompressiveKMeans(5, random_state=0),
+        "sources": lambda: sl.CompressiveICA(random_state=0),
+    }
+    for name, make in kinds.items():
+        fitted = make().fit(np.exp(X / 4.0) if name == "skewed" else X)
+
+        def bits(make=make, sketch=fitted.sketch_):
+            found = make().fit_sketch(sketch).solution_
+            return [value.tobytes() for value in vars(found).values() if isinstance(value, np.ndarray)]
+
+        alone = bits()
+        for cores in (1, 5):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("sketchlearn.threads.available_cores", lambda cores=cores: cores)
+                with threadpool_limits(2, "blas"):
+                    assert bits() == alone, (name, cores)
+        with ThreadPoolExecutor(3) as pool:
+            assert all(found == alone for found in pool.map(lambda _: bits(), range(3))), name

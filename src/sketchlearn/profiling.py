@@ -112,7 +112,7 @@ class Profile:
 
     @property
     def _call(self) -> str:
-        """The same for rows in memory: a call in Python."""
+        """How to sketch rows in memory: a call in Python."""
         some = len(self.suggested) < len(self.columns)
         rows = f"data[{list(self.suggested)}]" if some else "data"
         encoder = f"encoder=sl.Encoder.fit({rows})" if self.encoder is not None else ""

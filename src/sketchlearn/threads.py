@@ -24,6 +24,8 @@ import threadpoolctl
 T = TypeVar("T")
 R = TypeVar("R")
 
+_TRIES = 100  # to hold the BLAS to one thread, where others set limits at the same moment
+
 _workers: ContextVar[int | None] = ContextVar("workers", default=None)
 
 
@@ -68,8 +70,7 @@ class _SingleThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                _nobody_in_control()
-                self._held = _held_to_one()
+                self._held = _surely_held_to_one()
             self._inside += 1
 
     def __exit__(self, *exception: object) -> None:
@@ -90,6 +91,16 @@ def _nobody_in_control() -> None:
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
+
+
+def _surely_held_to_one() -> Any:
+    """Another thread may take control between two lines of this one: look whether the limit is there."""
+    for _ in range(_TRIES):
+        _nobody_in_control()
+        held = _held_to_one()
+        if all(library.get_num_threads() == 1 for library in _controller().select(user_api="blas").lib_controllers):
+            break
+    return held
 
 
 def _held_to_one() -> Any:

@@ -85,7 +85,7 @@ def test_bad_options_say_what_is_wrong(easy, decoder):
 def test_options_of_message_passing(easy):
     _, _, s = easy
     for bad in ({"restarts": 0}, {"rounds": 0}, {"damping": 0.0}, {"damping": 1.5}):
-        with pytest.raises(ValueError, match="at least 1"):
+        with pytest.raises(ValueError, match="must be"):
             sl.decode(s, 2, decoder="cl-amp", **bad)
     solution = sl.decode(s, 4, decoder="cl-amp", restarts=1, polish=False, trace=True, random_state=0)
     assert solution.trace[0]["stage"] == "CL-AMP (1 run)"

@@ -58,7 +58,7 @@ def test_what_is_read_here_has_the_same_bytes():
 def test_errors_name_the_row_as_threads_do(folder):
     (folder / "1.parquet").rename(folder / "0a.parquet")
     for options in (OPTIONS, {**OPTIONS, "group_by": "g"}, {**OPTIONS, "where": "x > 0"}):
-        with pytest.raises(ValueError, match=r"row 101 of 0.parquet|row .* of those that pass") as threads:
+        with pytest.raises(ValueError, match=r"row 101 of 0.parquet|row .* that pass the condition") as threads:
             sl.sketch(folder, PHI, **options)
         with pytest.raises(ValueError, match="row") as processes:
             sl.sketch(folder, PHI, engine="processes", workers=2, **options)

@@ -76,7 +76,7 @@ def test_both_versions_of_the_decoders_loops_agree(monkeypatch):
             atoms.products(cosine, sine, _real(rng, 2, 50), along)
             out += [cosine, sine, along]
             turned, along = phases.copy(), np.empty(4, np.float32)
-            atoms.correlate(turned, _real(rng, 2, 50), along)
+            atoms.correlate(turned, _real(rng, 2, 50), np.empty(50, np.float32), along)
             out += [turned, along]
         squares, z, u = np.abs(_real(rng, 50)), _real(rng, 2, 50), np.abs(_real(rng, 50))
         turned, along = phases.copy(), np.empty(4, np.float32)

@@ -34,7 +34,7 @@ def shared(
     return value, spread
 
 
-def correlate(phases: _F32, target: _F32, along: _F32) -> None:
+def correlate(phases: _F32, target: _F32, terms: _F32, along: _F32) -> None:
     """See :func:`sketchlearn.kernels.atoms.correlate`."""
     cosine = np.cos(phases)
     np.sin(phases, out=phases)

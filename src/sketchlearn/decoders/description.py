@@ -35,15 +35,6 @@ def describe(sketch: Sketch, frequencies: int = FREQUENCIES) -> Mixture:
     """A mixture, with full covariances, whose characteristic function is near that of the rows.
 
     It is decoded from so many of the first frequencies of a sketch of Fourier features.
-
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.description import describe
-    >>> X = np.random.default_rng(0).uniform(size=(5000, 2))
-    >>> mixture = describe(sl.sketch(X, sl.FourierFeatures.draw(dim=2, size=100, scale=0.5, seed=0)))
-    >>> mixture.mean.round(1)
-    array([0.5, 0.5])
     """
     features = characteristic(sketch.features, "a description")
     rng = np.random.default_rng(0)

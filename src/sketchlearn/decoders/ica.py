@@ -166,14 +166,6 @@ def source_moments(kurtosis: Array) -> tuple[Array, Array, Array]:
     """Fourth, sixth and eighth moments of sources of variance 1, from their excess kurtosis.
 
     Of the generalised normal law ``exp(-|s|**b)`` with this kurtosis, between that of a uniform law and of b = 1/2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchlearn.decoders.ica import source_moments
-    >>> np.array(source_moments(np.array([0.0, 3.0]))).T.round(1)
-    array([[   3.,   15.,  105.],
-           [   6.,   90., 2520.]])
     """
     from scipy.special import gammaln
 
@@ -194,15 +186,6 @@ def cumulant_covariance(V: Array, kurtosis: Array | None) -> Array:
     Of what is left of sample cumulants when the model is computed with the sample covariance, for independent,
     symmetric sources; None stands for normal ones, for which it is ``24 (v . v')**4``.  Products of different powers
     of different sources are uncorrelated, so that it is a sum over monomials of degree four.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchlearn.decoders.ica import cumulant_covariance
-    >>> V = np.array([[0.6, 0.8], [1.0, 0.0]])
-    >>> cumulant_covariance(V, np.zeros(2)).round(2)
-    array([[24.  ,  3.11],
-           [ 3.11, 24.  ]])
     """
     if kurtosis is None:
         return np.asarray(24.0 * (V @ V.T) ** 4)

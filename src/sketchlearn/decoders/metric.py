@@ -132,6 +132,11 @@ def with_width(covariance: Array, noise: Array | None = None) -> Array:
 
     `noise` is the rounding error of the variances.
     """
+    return widened(covariance, noise)[0]
+
+
+def widened(covariance: Array, noise: Array | None = None) -> tuple[Array, bool]:
+    """:func:`with_width`, and whether a direction had a width of its own, beyond rounding, which is lost."""
     variances = np.diag(covariance)
     noise = np.zeros(len(variances)) if noise is None else noise
     least = 1e-24 * (float(variances.max(initial=0.0)) or 1.0)
@@ -139,8 +144,10 @@ def with_width(covariance: Array, noise: Array | None = None) -> Array:
     values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
     # (of a correlation matrix 1e-11 is rounding; densities need some width everywhere, but rounding divided by it is
     # what collinear predictors add to predictions)
-    none = values < max(1e-11, 8.0 * len(noise) * float((noise / spread**2).max()))
+    rounding = 8.0 * len(noise) * max(float((noise / spread**2).max()), 2.0**-52)
+    none = values < max(1e-11, rounding)
     if not none.any():
-        return covariance
-    values = np.where(none, np.maximum(1e-8, values), values)
-    return np.asarray((vectors * values) @ vectors.T * np.outer(spread, spread))
+        return covariance, False
+    wider = np.where(none, np.maximum(1e-8, values), values)
+    lost = bool((values[none] > rounding).any())
+    return np.asarray((vectors * wider) @ vectors.T * np.outer(spread, spread)), lost

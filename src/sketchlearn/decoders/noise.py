@@ -9,7 +9,7 @@ Of both together it takes up one part in 2m for each of its parameters: the degr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sketchlearn.sketches.value import Sketch
 
 if TYPE_CHECKING:
     from sketchlearn.decoders.harmonics import Cleaned
+    from sketchlearn.decoders.problem import Problem
 
 Averages: TypeAlias = "Sketch | Cleaned"
 """What decoders read."""
@@ -39,17 +40,6 @@ PROBES = 16
 """Random signs from which traces and diagonals are measured, with an error of 35 %."""
 NOISELESS = 0.01
 """Variance added to an average, over that of a row, up to which judges of a model know all of its noise."""
-
-
-class Noisy(Protocol):
-    """What floors need to know of a problem: weights of the frequencies, rows, and variance that was added."""
-
-    @property
-    def u(self) -> AnyArray: ...
-    @property
-    def n(self) -> float: ...
-    @property
-    def added(self) -> Array: ...
 
 
 # -- of a sketch --------------------------------------------------------------------------------
@@ -99,12 +89,12 @@ def first_weights(power: Array, n: float, added: Array) -> Array:
     return 1.0 / (np.maximum(sampling_variance(power), LEAST_VARIANCE) + n * added)
 
 
-def renewed_weights(problem: Noisy, left: Array, least: float) -> Array:
+def renewed_weights(problem: Problem, left: Array, least: float) -> Array:
     """Weights from the variance of a row that a model leaves, and at least `least` of it."""
     return 1.0 / (left + problem.n * problem.added + least)
 
 
-def weight_of_total(problem: Noisy, least: float) -> float:
+def weight_of_total(problem: Problem, least: float) -> float:
     """Weight of the equation "the weights sum to 1": that of the cleanest frequency of which nothing is left."""
     return float(1.0 / (least + problem.n * problem.added.min()))
 
@@ -126,7 +116,7 @@ def drowned(n: float, added: Array) -> bool:
     return bool(added.mean() * n > 10.0)
 
 
-def noise_floor(problem: Noisy, left: Array, parameters: int) -> tuple[float, float]:
+def noise_floor(problem: Problem, left: Array, parameters: int) -> tuple[float, float]:
     """Expected misfit of the right model, and its relative standard deviation if frequencies are independent.
 
     The model has so many fitted parameters, and leaves this variance of a row at each frequency, (m,).
@@ -137,6 +127,6 @@ def noise_floor(problem: Noisy, left: Array, parameters: int) -> tuple[float, fl
     return max(total * freedom / problem.n, 1e-14), float(np.sqrt((v * v).sum()) / max(total, 1e-30))
 
 
-def sketch_floor(problem: Noisy, power: Array) -> float:
+def sketch_floor(problem: Problem, power: Array) -> float:
     """Expected misfit of the true characteristic function, with nothing fitted."""
     return float(problem.u @ (sampling_variance(power) + problem.n * problem.added)) / problem.n

@@ -301,7 +301,7 @@ class Problem:
         self._charge(2 * len(points))
         phases = self.operator.forward(points)
         along = np.empty(len(phases), np.float32)
-        self._loops.correlate(phases, target, along)
+        self._loops.correlate(phases, target, np.empty(self.size, np.float32), along)
         return along, self.operator.adjoint(phases)
 
     @cached_property

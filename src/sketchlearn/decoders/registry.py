@@ -22,27 +22,13 @@ _D = TypeVar("_D", bound=Decoder)
 
 @dataclass(frozen=True)
 class Entry:
-    """A decoder, or the place of one that is loaded when it is first used, and what it can do.
+    """A decoder, or the place of one that is loaded when it is first used, and what it can do."""
 
-    Attributes
-    ----------
-    decoder : callable or str
-        The function, or ``"module:function"``.
-    start : bool
-        Whether it takes ``start=``, an earlier model to begin with.
-    rough : bool
-        Whether it takes ``rough=True``, for a quick model that is only a beginning.
-    options : dict of str to Accepts
-        What its options accept; others are left to the function.
-    fixed : dict
-        Options that are part of the name.
-    """
-
-    decoder: Decoder | str
-    start: bool = False
-    rough: bool = False
-    options: Mapping[str, Accepts] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    decoder: Decoder | str  # the function, or "module:function"
+    start: bool = False  # whether it takes ``start=``, an earlier model to begin with
+    rough: bool = False  # whether it takes ``rough=True``, for a quick model that is only a beginning
+    options: Mapping[str, Accepts] = field(default_factory=dict)  # what they accept; others are left to the function
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # options that are part of the name
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Run the decoder."""

@@ -45,6 +45,8 @@ def design_ica(
     rows = np.asarray(rows, np.float64)
     n, d = rows.shape
     w = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+    if not np.ptp(rows[w > 0], axis=0).any():
+        raise ValueError("independent components need columns that vary, and all rows of the pilot are equal")
     reach = usual_radius(d) if radius is None else float(radius)
     offset, spread = _units(rows, w)
     place, matrix = _robust((rows - offset) / spread, w)

@@ -107,33 +107,35 @@ def shared(phases, envelope, squares, z, u, weights, cosine, weighted, along):
         e = envelope[j]
         c, s = weighted[0, j] * e, weighted[1, j] * e
         x, y = z[0, j] - c, z[1, j] - s
-        c, s = u[j] * (x * c + y * s), u[j] * (x * x + y * y)
-        value += np.float64(s)
-        spread += np.float64(squares[j] * c)
-        weighted[0, j] = u[j] * e * x
-        weighted[1, j] = u[j] * e * y
+        value += np.float64(u[j] * (x * x + y * y))
+        spread += np.float64(squares[j] * (u[j] * (x * c + y * s)))
+    for j in range(m):
+        e = envelope[j]
+        weighted[0, j] = u[j] * e * (z[0, j] - weighted[0, j] * e)
+        weighted[1, j] = u[j] * e * (z[1, j] - weighted[1, j] * e)
     for i in range(k):
         total = np.float32(0.0)
         for j in range(m):
-            c, s = cosine[i, j], phases[i, j]
-            x, y = weighted[0, j], weighted[1, j]
-            total += x * c + y * s
-            phases[i, j] = y * c - x * s
+            total += weighted[0, j] * cosine[i, j] + weighted[1, j] * phases[i, j]
         along[i] = total
+        for j in range(m):
+            phases[i, j] = weighted[1, j] * cosine[i, j] - weighted[0, j] * phases[i, j]
     return value, spread
 
 
 @compiled(fastmath={"contract", "nsz", "reassoc"})
-def correlate(phases, target, along):
+def correlate(phases, target, terms, along):
     """See :func:`sketchlearn.kernels.atoms.correlate`."""
     k, m = phases.shape
     for i in range(k):
-        total = np.float32(0.0)
         for j in range(m):
             c, s, sign = turned(phases[i, j])
             x, y = target[0, j] * sign, target[1, j] * sign
-            total += x * c + y * s
+            terms[j] = x * c + y * s
             phases[i, j] = y * c - x * s
+        total = np.float32(0.0)
+        for j in range(m):
+            total += terms[j]
         along[i] = total
 
 
@@ -142,11 +144,11 @@ def products(cosine, sine, residual, along):
     """See :func:`sketchlearn.kernels.atoms.products`."""
     k, m = cosine.shape
     for i in range(k):
-        total = np.float32(0.0)
         for j in range(m):
             c, s = cosine[i, j], sine[i, j]
-            t = residual[0, j] * c + residual[1, j] * s
-            cosine[i, j] = t
+            cosine[i, j] = residual[0, j] * c + residual[1, j] * s
             sine[i, j] = residual[1, j] * c - residual[0, j] * s
-            total += t
+        total = np.float32(0.0)
+        for j in range(m):
+            total += cosine[i, j]
         along[i] = total

@@ -2,6 +2,10 @@
 
 Compiling is what a first call waits for, so compiled functions here allocate nothing, assign no slices and call no
 other compiled function (each of these is compiled, or compiled again, with every caller); buffers come from outside.
+
+A loop that adds up floating-point numbers in any order (``reassoc``) stores nothing.  Where a loop stores, the compiler
+adds a check whether arrays lie close together, and a version for when they do, which is not vectorised.  That version
+adds up in another order: the last bits of the sum would depend on where the arrays happen to lie in memory.
 """
 
 # mypy: ignore-errors

@@ -40,37 +40,37 @@ def descend(x, gradient, lower, upper, steps, changes, bends, factors, count, la
         total = factors[row] - total / bends[row]
         for i in range(n):
             out[i] += total * steps[row, i]
-    slope = 0.0
     for i in range(n):
         g = gradient[i]
         blocked = (x[i] <= lower[i] and g > 0.0) or (x[i] >= upper[i] and g < 0.0)
-        v = 0.0 if blocked else -out[i]
-        out[i] = v
-        slope += v * g
+        out[i] = 0.0 if blocked else -out[i]
+    slope = 0.0
+    for i in range(n):
+        slope += out[i] * gradient[i]
     return slope
 
 
 @compiled(fastmath=_SUMS)
 def advance(x, direction, length, lower, upper, gradient, trial):
     """The point `length` along a direction, cut off at the bounds, to `trial`; what the gradient promises of it."""
-    promised = 0.0
     for i in range(len(x)):
         v = x[i] + length * direction[i]
         v = v if v > lower[i] else lower[i]
-        v = v if v < upper[i] else upper[i]
-        trial[i] = v
-        promised += (v - x[i]) * gradient[i]
+        trial[i] = v if v < upper[i] else upper[i]
+    promised = 0.0
+    for i in range(len(x)):
+        promised += (trial[i] - x[i]) * gradient[i]
     return promised
 
 
 @compiled(fastmath=_SUMS)
 def remember(x, trial, gradient, new, step, change):
     """Differences of points and gradients to `step` and `change`; their product, and the square of the latter."""
+    for i in range(len(x)):
+        step[i] = trial[i] - x[i]
+        change[i] = new[i] - gradient[i]
     bend, square = 0.0, 0.0
     for i in range(len(x)):
-        s, y = trial[i] - x[i], new[i] - gradient[i]
-        step[i] = s
-        change[i] = y
-        bend += s * y
-        square += y * y
+        bend += step[i] * change[i]
+        square += change[i] * change[i]
     return bend, square

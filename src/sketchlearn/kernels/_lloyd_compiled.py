@@ -31,11 +31,11 @@ def cells(products, lengths, x, squares, weights, labels, nearest, distances, ma
             closer = v < least
             nearest[j] = np.int32(c) if closer else nearest[j]
             distances[j] = v if closer else least
+    for j in range(n):
+        distances[j] = max(distances[j] + squares[j], np.float32(0.0))
     cost = 0.0
     for j in range(n):
-        v = max(distances[j] + squares[j], np.float32(0.0))
-        distances[j] = v
-        cost += weights[j] * np.float64(v)
+        cost += weights[j] * np.float64(distances[j])
     for start in range(0, n, _BLOCK):
         stop = min(start + _BLOCK, n)
         moved = np.int32(0)

@@ -42,12 +42,14 @@ def shared(
     return made
 
 
-def correlate(phases: _F32, target: _F32, along: _F32) -> None:
+def correlate(phases: _F32, target: _F32, terms: _F32, along: _F32) -> None:
     """Products of undamped exponentials with a target (2, frequencies), summed to `along` (components,).
+
+    `terms` (frequencies,) is a buffer.
 
     The phases are overwritten by Im(target) cos - Re(target) sin, of which the gradient is made.
     """
-    tiers.loops("atoms").correlate(phases, target, along)
+    tiers.loops("atoms").correlate(phases, target, terms, along)
 
 
 def products(cosine: _F32, sine: _F32, residual: _F32, along: _F32) -> None:

@@ -122,7 +122,7 @@ def _decoding() -> None:
 
     atoms.atoms(real(2, 3), real(1, 3), real(2), real(2, 3), real(2, 3), real(2, 3))
     atoms.products(real(2, 3), real(2, 3), real(2, 3), real(2))
-    atoms.correlate(real(2, 3), real(2, 3), real(2))
+    atoms.correlate(real(2, 3), real(2, 3), real(3), real(2))
     atoms.shared(real(2, 3), real(3), real(3), real(2, 3), real(3), real(2), real(2, 3), real(2, 3), real(2))
     one, sums = real(2, 3), real(5, 3)
     amp.interference(one, one, one, one, sums)

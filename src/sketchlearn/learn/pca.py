@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchlearn.accepts import FLAG, NOTHING, choice, kind, real, whole
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.decoders.lowrank import certified, default_rank
+from sketchlearn.decoders.lowrank import certified, default_rank, standardised
 from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
@@ -20,7 +20,7 @@ from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Inverts
 from sketchlearn.models.base import Model
-from sketchlearn.models.pca import PCAModel, most_components, standardised
+from sketchlearn.models.pca import PCAModel, most_components
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Selection, Source, open_source
 
@@ -157,7 +157,7 @@ class CompressivePCA(Inverts):
         else:
             rank = default_rank(phi, wanted)
         found = self._decoded(rank, seed, starts=self.n_starts)
-        moment, scale = standardised(found) if self.standardize else (found, None)
+        moment, scale = standardised(found, self.sketch_) if self.standardize else (found, None)
         model = PCAModel.of_moment(moment, self.sketch_, wished, scale)
         judged = certified(found, model.size)
         return replace(model, code=judged.code, verdict=judged.verdict)

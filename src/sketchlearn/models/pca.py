@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -155,17 +155,6 @@ class PCAModel(Model):
     def own_answers(self, rows: Array) -> dict[str, AnyArray]:
         """Coordinates along the components."""
         return {f"component {l + 1}": c for l, c in enumerate(self.transform_rows(rows).T)}
-
-
-def standardised(found: LowRankSolution) -> tuple[LowRankSolution, Array]:
-    """A whole second moment in units of the standard deviations of the columns, and these; constant columns stay."""
-    moment = (found.vectors * found.values) @ found.vectors.T
-    variances = np.maximum(np.diag(moment) + found.isotropic, 0.0)
-    known = variances > np.finfo(np.float64).eps * max(float(variances.max(initial=0.0)), 1e-300)
-    scale = np.sqrt(np.where(known, variances, 1.0))
-    whole = (moment + found.isotropic * np.eye(len(scale))) / np.outer(scale, scale)
-    values, vectors = np.linalg.eigh(whole)
-    return replace(found, values=values[::-1], vectors=vectors[:, ::-1], isotropic=0.0), scale
 
 
 def most_components(sketch: Sketch) -> int:

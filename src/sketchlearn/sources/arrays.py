@@ -17,9 +17,8 @@ from sketchlearn.kernels.cuda.rows import on_device
 from sketchlearn.sources.base import Batch, Source, library_of, open_source, register
 from sketchlearn.sources.conditions import renamed
 from sketchlearn.sources.device import device_batch
-from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
+from sketchlearn.sources.rows import Beside, of_rows, record_batch
 from sketchlearn.sources.selection import Selection
-from sketchlearn.sources.users import of_array as users_of_array
 
 
 @register(rank=0)
@@ -68,17 +67,9 @@ def open_array(data: Any, selection: Selection) -> Source | None:
     if by_column(selection):
         return replace(_by_column(array, selection), release=_page_releaser(array))
     array = pick(array, selection)
-    weights = as_weights(selection.sample_weight, len(array))
-    given = None if selection.group_by is None else numbered(selection.group_by, len(array))
-    users = None if selection.user is None else users_of_array(selection.user, len(array))
     in_memory = array.dtype in (np.float32, np.float64) and array.dtype.isnative and selection.dtype is None
-    return Source(
-        _Blocks(array, weights, given, selection.dtype, users),
-        len(array),
-        in_memory=in_memory,
-        release=_page_releaser(array),
-        grouped=given is not None,
-    )
+    batches, grouped = _Blocks(array, Beside.of(selection, len(array)), selection.dtype), selection.group_by is not None
+    return Source(batches, len(array), in_memory=in_memory, release=_page_releaser(array), grouped=grouped)
 
 
 @dataclass(frozen=True)
@@ -86,18 +77,12 @@ class _Blocks:
     """Batches of a 2-D array."""
 
     array: npt.NDArray[Any]
-    weights: npt.NDArray[np.float64] | None
-    given: Coded | None
+    beside: Beside
     dtype: str | None
-    users: npt.NDArray[np.uint64] | None = None
 
     def __call__(self, size: int) -> Iterator[Batch]:
         for i in range(0, len(self.array), size):
-            at = slice(i, i + size)
-            weights = None if self.weights is None else self.weights[at]
-            groups, labels = (None, None) if self.given is None else (self.given[0][at], self.given[1])
-            users = None if self.users is None else self.users[at]
-            yield Batch(as_real(self.array[at], dtype=self.dtype), weights, groups, labels, users)
+            yield self.beside.joined(Batch(as_real(self.array[i : i + size], dtype=self.dtype)), i)
 
 
 def _structured(array: npt.NDArray[Any], selection: Selection) -> Source:

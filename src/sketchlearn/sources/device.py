@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sketchlearn.arrays import Array, as_weights
+from sketchlearn.arrays import as_weights
 from sketchlearn.kernels.cuda.rows import DeviceRows, as_device_array, on_device
 from sketchlearn.sources.base import Batch, Source, register
-from sketchlearn.sources.rows import Coded, numbered
+from sketchlearn.sources.rows import Beside
 from sketchlearn.sources.selection import Selection
 
 
@@ -20,10 +20,9 @@ def open_device_array(data: Any, selection: Selection) -> Source | None:
         return None
     selection.refuse("an array on a GPU", "query", "dataset", "format", "where", "weight_column", "dtype", "user")
     rows = _rows(data, selection)
-    weights = as_weights(_to_host(selection.sample_weight), len(rows))
-    given = None if selection.group_by is None else numbered(_to_host(selection.group_by), len(rows))
-    batches = _DeviceBlocks(rows, weights, given)
-    return Source(batches, len(rows), in_memory=True, grouped=given is not None, on_device=True)
+    host = {name: _to_host(getattr(selection, name)) for name in ("sample_weight", "group_by")}
+    batches = _DeviceBlocks(rows, Beside.of(replace(selection, **host), len(rows)))
+    return Source(batches, len(rows), in_memory=True, grouped=selection.group_by is not None, on_device=True)
 
 
 def device_batch(values: Any, weights: Any, selection: Selection, what: str) -> Batch:
@@ -54,13 +53,9 @@ class _DeviceBlocks:
     """Batches of rows on a device."""
 
     rows: DeviceRows
-    weights: Array | None
-    given: Coded | None
+    beside: Beside
 
     def __call__(self, size: int) -> Iterator[Batch]:
         for i in range(0, len(self.rows), size):
-            at = slice(i, i + size)
-            weights = None if self.weights is None else self.weights[at]
-            groups, labels = (None, None) if self.given is None else (self.given[0][at], self.given[1])
             # whoever sums them knows what they are; everything else is as for rows of the host
-            yield Batch(self.rows[at], weights, groups, labels)  # type: ignore[arg-type]
+            yield self.beside.joined(Batch(self.rows[i : i + size]), i)  # type: ignore[arg-type]

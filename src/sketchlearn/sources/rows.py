@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,29 +30,51 @@ def of_rows(
 
     `optional` columns are read only when they are named.
     """
+    beside = Beside.of(selection, rows)
     grouped = selection.group_by is not None
-    given: Coded | None = None
-    if grouped and not isinstance(selection.group_by, str):
-        given = numbered(selection.group_by, rows)
-        selection = replace(selection, group_by=None)
-    users = None
-    if selection.user is not None and not isinstance(selection.user, str | int):
-        users = users_of_array(selection.user, rows)
+    if beside.users is not None:
         selection.refuse("rows whose users are an array; put the users into a column", "where")
         selection = replace(selection, user=None)
+    if beside.groups is not None:
+        selection = replace(selection, group_by=None)
     layout = Layout(names, selection, place, optional)
     layout.check(tables(0, min(rows, 1)).schema)
-    weights = as_weights(selection.sample_weight, rows)
-    if weights is not None:
+    if beside.weights is not None:
         selection.refuse("rows that have sample_weight; put the weights into a column", "weight_column", "where")
-    if given is not None:
+    if beside.groups is not None:
         selection.refuse("rows grouped by an array; group by a column", "where")
     length = None if selection.where else rows
-    return Source(_Tables(tables, rows, layout, weights, given, users), length, names=layout.numbers, grouped=grouped)
+    return Source(_Tables(tables, rows, layout, beside), length, names=layout.numbers, grouped=grouped)
 
 
 Coded = tuple[npt.NDArray[np.int64], tuple[Any, ...]]
 """The group of each row as its place among the labels, and the labels."""
+
+
+class Beside(NamedTuple):
+    """What is known of all rows beforehand: their weights, groups with labels, and users."""
+
+    weights: npt.NDArray[np.float64] | None = None
+    groups: Coded | None = None
+    users: npt.NDArray[np.uint64] | None = None
+
+    @classmethod
+    def of(cls, selection: Selection, rows: int) -> Beside:
+        """From the arrays in a selection, which may have names of columns instead."""
+        groups, users = selection.group_by, selection.user
+        return cls(
+            as_weights(selection.sample_weight, rows),
+            None if groups is None or isinstance(groups, str) else numbered(groups, rows),
+            None if users is None or isinstance(users, str | int) else users_of_array(users, rows),
+        )
+
+    def joined(self, batch: Batch, start: int) -> Batch:
+        """A batch whose first row is number `start`, with what is known of its rows."""
+        at = slice(start, start + len(batch.rows))
+        weights = batch.weights if self.weights is None else self.weights[at]
+        users = batch.users if self.users is None else self.users[at]
+        groups, labels = (batch.groups, batch.labels) if self.groups is None else (self.groups[0][at], self.groups[1])
+        return Batch(batch.rows, weights, groups, labels, users)
 
 
 @dataclass(frozen=True)
@@ -62,19 +84,12 @@ class _Tables:
     tables: Callable[[int, int], Any]
     rows: int
     layout: Layout
-    weights: npt.NDArray[np.float64] | None
-    given: Coded | None
-    users: npt.NDArray[np.uint64] | None = None
+    beside: Beside
 
     def __call__(self, size: int) -> Iterator[Batch]:
         for i in range(0, self.rows, size):
             for batch in stream_of(self.layout, [self.tables(i, min(self.rows, i + size))]):
-                groups, labels = batch.groups, batch.labels
-                if self.given is not None:
-                    groups, labels = self.given[0][i : i + size], self.given[1]
-                weights = batch.weights if self.weights is None else self.weights[i : i + size]
-                users = batch.users if self.users is None else self.users[i : i + size]
-                yield Batch(batch.rows, weights, groups, labels, users)
+                yield self.beside.joined(batch, i)
 
 
 def numbered(group_by: Any, rows: int) -> Coded:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchlearn.arrays import AnyArray, Array, as_real, as_weights
+from sketchlearn.arrays import AnyArray, as_real
 from sketchlearn.exceptions import SourceError
 from sketchlearn.optional import optional
 from sketchlearn.sources.arrays import by_column, group_name, numbers_as_names, open_array, pick
@@ -23,7 +23,7 @@ from sketchlearn.sources.base import Batch, Part, Source, library_of, register
 from sketchlearn.sources.columns import Layout
 from sketchlearn.sources.paths import Files, identity, reading, register_format
 from sketchlearn.sources.remote import RemoteArray, is_folder, is_remote, open_remote, zarr_store
-from sketchlearn.sources.rows import Coded, numbered, of_rows, record_batch
+from sketchlearn.sources.rows import Beside, of_rows, record_batch
 from sketchlearn.sources.selection import Selection
 
 _MOST_BYTES = 2**27  # of a block; chunks on disk may be larger
@@ -229,10 +229,9 @@ class _Columns:
 
 def _plain(main: str, rows: int, opened: _Opened, selection: Selection, place: str) -> Source:
     """A 2-D array of numbers, in slices."""
-    weights = as_weights(selection.sample_weight, rows)
-    given = None if selection.group_by is None else numbered(selection.group_by, rows)
-    chosen = replace(selection, sample_weight=None, group_by=None)
-    return Source(_Slices(main, opened, chosen, place, weights, given), rows, grouped=given is not None)
+    chosen = replace(selection, sample_weight=None, group_by=None, user=None)
+    batches = _Slices(main, opened, chosen, place, Beside.of(selection, rows))
+    return Source(batches, rows, grouped=selection.group_by is not None)
 
 
 @dataclass(frozen=True)
@@ -243,18 +242,14 @@ class _Slices:
     opened: _Opened
     selection: Selection
     place: str
-    weights: Array | None
-    given: Coded | None
+    beside: Beside
 
     def __call__(self, size: int) -> Iterator[Batch]:
         with reading(self.place, "an array"), self.opened() as arrays:
             for i, block in _blocks(arrays[self.main], size):
                 for j in range(0, len(block), size):
                     rows = as_real(pick(block[j : j + size], self.selection), self.place, self.selection.dtype)
-                    at = slice(i + j, i + j + len(rows))
-                    weights = None if self.weights is None else self.weights[at]
-                    groups, labels = (None, None) if self.given is None else (self.given[0][at], self.given[1])
-                    yield Batch(rows, weights, groups, labels)
+                    yield self.beside.joined(Batch(rows), i + j)
 
 
 def _blocks(array: Any, size: int) -> Iterator[tuple[int, AnyArray]]:

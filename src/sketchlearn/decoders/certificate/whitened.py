@@ -213,7 +213,7 @@ class Whitened:
         """Whether there are so many parameters that each step is costly."""
         return self.state.means.size + self.state.k > 500
 
-    def polish(self, steps: int | None = None) -> float:
+    def polish(self) -> float:
         """Damped Gauss-Newton steps in this metric; returns how far a mean has moved, in widths.
 
         Six of them, or one where each is costly and the search has left little to do.
@@ -224,9 +224,7 @@ class Whitened:
         tangents, model = self.tangents(self.state, dtype)
         residual = self.white(self.y - model)
         best, damping = float(residual @ residual), 1e-6
-        if steps is None:
-            steps = 1 if many else 6
-        for _ in range(steps):
+        for _ in range(1 if many else 6):
             charge(tangents.size * (tangents.shape[1] + tangents.shape[0] * bool(self.dense)))
             columns = self.white(tangents)
             normal = (columns.T @ columns).astype(np.float64)

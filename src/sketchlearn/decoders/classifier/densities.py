@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import decode
-from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of
+from sketchlearn.decoders.classifier.ridge import class_moments, counts_of, one_component, shares_of, varying
 from sketchlearn.decoders.classifier.worth import worth
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import beyond_box, small_class
@@ -53,9 +53,9 @@ def decode_moments(
     moments, counts = class_moments(table, class_weights, name), counts_of(table)
     within = np.tensordot(moments.shares, np.stack(moments.covariances), 1)
     variances = np.diag(moments.pooled()[0])
-    varying = variances > (2.0**-46 * np.abs(moments.means).max(0)) ** 2
-    units = np.where(varying, variances, float(variances[varying].max(initial=0.0)) or 1.0)
-    floors = np.diag(np.where(varying, _MATRIX_FLOOR, _FLOOR) * units)
+    vary = varying(moments, table.features)
+    units = np.where(vary, variances, float(variances[vary].max(initial=0.0)) or 1.0)
+    floors = np.diag(np.where(vary, _MATRIX_FLOOR, _FLOOR) * units)
     d = len(within)
     covariances = []
     for covariance, n in zip(moments.covariances, counts, strict=True):

@@ -19,6 +19,7 @@ from sketchlearn.decoders.evidence import small_class
 from sketchlearn.decoders.noise import DEVIATIONS
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.features.characteristic import characteristic
+from sketchlearn.kernels import GRID_BITS
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.rules import LinearRule
 from sketchlearn.sketches.table import SketchTable
@@ -51,7 +52,8 @@ def decode_means(
     distances = lengths[:, None] + lengths - 2.0 * inner
     both = added[:, None] + added
     error = np.sqrt((2.0 * both * np.maximum(distances, 0.0) + both**2) / m)
-    close = distances < np.maximum(DEVIATIONS**2 * (sampled[:, None] + sampled), DEVIATIONS * error)
+    noise = np.maximum(DEVIATIONS**2 * (sampled[:, None] + sampled), DEVIATIONS * error)
+    close = distances <= np.maximum(noise, 4.0**-GRID_BITS)  # features are rounded to that grid
     np.fill_diagonal(close, False)
     if few := small_class(table):
         code, verdict = Code.UNDETERMINED, f"Not certified. {few}."

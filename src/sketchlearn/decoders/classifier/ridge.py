@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchlearn.arrays import Array, Index
+from sketchlearn.arrays import AnyArray, Array, Index
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.evidence import ROWS_EACH
+from sketchlearn.decoders.lowrank.solution import CONSTANT
 from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.noise import CHANCE, added_variance
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.verdicts import HELD
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.kernels import PRODUCT_BITS
 from sketchlearn.models.classifier import ClassifierModel
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.rules import DiscriminantRule, LinearRule, MixtureRule
@@ -84,6 +86,14 @@ def counts_of(table: SketchTable) -> Array:
     return np.maximum(counts.mean() + kept * apart, 1.0)
 
 
+def varying(moments: Moments, features: FeatureMap) -> AnyArray:
+    """Which features vary over the rows of all classes by more than rounding, (f,)."""
+    least = (CONSTANT * np.abs(moments.means).max(0)) ** 2
+    if features.as_embedded is not None:  # these are rounded to a grid before they are multiplied
+        least = np.maximum(least, 4.0**-PRODUCT_BITS / 12.0)
+    return np.asarray(np.diag(moments.pooled()[0]) > least)
+
+
 def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
     """Mean and covariance of what a linear rule multiplies: embedded rows, or the columns."""
     phi, weight = sketch.features, float(sketch.weight)
@@ -117,6 +127,8 @@ def decode_ridge(
     counts = counts_of(table)
     n = sum(float(s.effective_count) for s in table.values())
     total, across = moments.pooled()
+    same = ~varying(moments, table.features)  # and what is left of these is rounding
+    total[same], total[:, same], across[same] = 0.0, 0.0, 0.0
     spread = float(moments.shares @ (1.0 - moments.shares))
     noise = _release_noise(table, moments.shares)
     found: _Fit | None = None

@@ -18,6 +18,8 @@ from sketchlearn.decoders.families.gaussian import FULL, Gaussian
 from sketchlearn.features.operator import Operator
 from sketchlearn.kernels import tiers
 
+_FIRST = 0.3  # standard deviations: length of new factors, and share of the diagonal that they leave at least
+
 
 class Factors(Gaussian):
     """A diagonal plus `rank` factors per component.
@@ -62,8 +64,8 @@ class Factors(Gaussian):
     def damping_vjp(self, shapes: Array, w: Operator, cotangent: AnyArray) -> AnyArray:
         return self.tiled(shapes, w)[1](cotangent)
 
-    def left(self, shapes: Array, w: Operator) -> Array:
-        return FULL.left(self.covariances(shapes, len(shapes), shapes.shape[2]), w)
+    def absorbed(self, shapes: Array, w: Operator, q: Array) -> Array:
+        return FULL.absorbed(shapes, w, q)
 
     def bounds(self, d: int, smallest: float, largest: float) -> tuple[Array, Array]:
         low, high = np.full((1 + self.rank, d), -np.inf), np.full((1 + self.rank, d), np.inf)
@@ -84,10 +86,10 @@ class Factors(Gaussian):
         return {"covariances": self.covariances(shapes, k, d) if self.rank else shapes[:, 0]}
 
     def widened(self, diagonals: Array, weights: Array, rng: np.random.Generator) -> Array:
-        """Shapes for diagonals (k, d): factors in random directions, 0.3 standard deviations long, taken from them."""
+        """Shapes for diagonals (k, d): short factors in random directions, taken from the diagonals."""
         k, d = diagonals.shape
         average = np.average(diagonals, axis=0, weights=weights)
         s = np.maximum(diagonals, 0.02 * average)
-        more = 0.3 / np.sqrt(self.rank) * rng.standard_normal((k, self.rank, d)) * np.sqrt(s)[:, None, :]
-        rest = np.maximum(s - (more**2).sum(1), 0.3 * s)
+        more = _FIRST / np.sqrt(self.rank) * rng.standard_normal((k, self.rank, d)) * np.sqrt(s)[:, None, :]
+        rest = np.maximum(s - (more**2).sum(1), _FIRST * s)
         return np.concatenate([rest[:, None], more], 1)

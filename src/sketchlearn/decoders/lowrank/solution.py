@@ -35,6 +35,9 @@ METHODS: dict[str, Callable[..., Estimate]] = {
     "shrunk": shrunk,
 }
 
+CONSTANT = 2.0**-46
+"""Standard deviation over the mean of a column that is constant: smaller ones are rounding."""
+
 
 def default_rank(features: SecondMomentMap, n_components: int) -> int:
     """Rank to decode at: twice the components (Gribonval et al., after theorem 4.1), where the columns allow it."""
@@ -172,6 +175,24 @@ class Moments(NamedTuple):
         )
 
 
+def standardised(found: LowRankSolution, sketch: Sketch) -> tuple[LowRankSolution, Array]:
+    """What was found in a sketch of all products, in units of the columns' standard deviations, and these.
+
+    The moments are standardised before anything else: eigenvectors keep nothing of a column that is 10⁸ times narrower
+    than another.  Columns that are constant, up to rounding, have the unit 1 and no variance.
+    """
+    phi, weight = second_moment(sketch.features, "PCA"), float(sketch.weight)
+    sums = sums_with_shrunk_mean(sketch, phi)
+    mean, covariance = phi.row_mean_from_sums(sums, weight), full_matrix(phi, phi.centred_mean_from_sums(sums, weight))
+    variances = np.diag(covariance).copy()
+    known = variances > np.maximum(8.0 * phi.precision_from_sums(sums, weight), (CONSTANT * mean) ** 2)
+    scale = np.sqrt(np.where(known, variances, 1.0))
+    covariance *= np.where(known, 1.0 / scale, 0.0)[:, None] * np.where(known, 1.0 / scale, 0.0)
+    values, vectors = np.linalg.eigh(covariance)
+    standard = replace(found, values=np.maximum(values[::-1], 0.0), vectors=vectors[:, ::-1], isotropic=0.0)
+    return standard, scale
+
+
 def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
     """The symmetric matrix behind its upper triangle."""
     S, at = np.empty((features.dim, features.dim)), 0
@@ -195,13 +216,14 @@ def _from_matrix(
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
         rest, left = float(values[rank:].mean()) if rank < d else 0.0, float(np.linalg.norm(values[rank:]))
     size = max(float(np.hypot(np.linalg.norm(values[:rank]), left)), 1e-300)
-    values, rest, left, size = values * unit, rest * unit, left * unit, size * unit
-    floor = math.sqrt(2.0 / count + (float(added.sum()) / size**2 if added.any() else 0.0))
+    unexplained, noise = left / size, math.sqrt(float(added.sum())) / unit / size
+    values, rest = values * unit, rest * unit
+    floor = math.hypot(math.sqrt(2.0 / count), noise)
     # eigenvalues of a symmetric matrix of independent noise stay below 2 sqrt(d v): the edge of the semicircle
     edge = 2.0 * math.sqrt(features.dim * float(added.mean())) if added.any() else 0.0
     judged = verdicts.of_exact(rank, int((values[:rank] <= edge).sum()) if edge else 0)
     return LowRankSolution(
-        **said("pca", "exact", left / size, floor, judged),
+        **said("pca", "exact", unexplained, floor, judged),
         values=values[:rank] - rest,
         vectors=vectors[:, :rank],
         isotropic=rest,

@@ -6,10 +6,15 @@ import numpy as np
 
 from sketchlearn.decoders.drive import decoder
 from sketchlearn.decoders.lowrank.solution import Moments
-from sketchlearn.decoders.metric import with_width
+from sketchlearn.decoders.metric import widened
 from sketchlearn.decoders.noise import added_variance
 from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.sketches.value import Sketch
+
+_LOST = (
+    "Not certified. Leave out rows far from all others, or nearly collinear columns: in some directions rows vary so "
+    "little beside others that the component is wider than they are."
+)
 
 
 @decoder
@@ -36,7 +41,8 @@ def decode_gaussian_moments(
             f"second moments determine only one component, not {k}: use a map of sl.design(..., task='gmm')"
         )
     count = sketch.effective_count
-    covariance = with_width(covariance, rounding) * (count / max(count - used, 1.0))
+    covariance, lost = widened(covariance, rounding)
+    covariance *= count / max(count - used, 1.0)
     shapes = {
         "full": covariance[None],
         "tied": covariance,
@@ -47,6 +53,8 @@ def decode_gaussian_moments(
         raise ValueError(f"covariance_type={covariance_type!r}: choose one of {', '.join(shapes)}")
     if added_variance(sketch).any():
         judged = Code.UNCERTIFIED, "one component with the moments of the sketch, to which noise was added"
+    elif lost:
+        judged = Code.UNDETERMINED, _LOST
     else:
         judged = Code.RELIABLE, "the sketch holds mean and covariance of the rows: one component has these"
     return MixtureSolution(

@@ -17,7 +17,7 @@ from sketchlearn.decoders.steps.greedy import search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 
-ROUNDS = 40
+ROUNDS = 40  # EM steps of a run of messages
 
 
 def best_of_runs(
@@ -55,10 +55,10 @@ def descended(problem: Problem, state: State, *, free: bool = True, polish: bool
     return out if polish else State(SPHERICAL, state.weights, state.means, widths, problem.misfit(out))
 
 
-def with_own_widths(problem: Problem, state: State, steps: int = STEPS) -> State:
+def with_own_widths(problem: Problem, state: State) -> State:
     """The state with a width of its own for each component, if that explains more."""
     start = State(SPHERICAL, state.weights, state.means, np.maximum(state.shapes, 1e-6))
-    found = refine(problem, start.revived(), steps, largest=max(10.0 * float(state.shapes.max()), 1e-4))
+    found = refine(problem, start.revived(), STEPS, largest=max(10.0 * float(state.shapes.max()), 1e-4))
     if not (np.isfinite(found.value) and found.value < state.value):
         return state
     return State(SPHERICAL, np.maximum(found.weights, LIGHTEST), found.means, found.shapes, found.value)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sketchlearn.decoders.budget import ROUNDS
 from sketchlearn.decoders.certificate.whitened import real
 from sketchlearn.decoders.families import DIAGONAL
 from sketchlearn.decoders.problem import Problem
@@ -18,20 +19,13 @@ from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.decoders.steps.weights import reweighted
 
-SCORE = 4.5  # standard errors of a weight, with what a fit leaves as its noise: half of normal samples reach 3.8
-STEP, WIDTH = 0.4, 0.1  # of places and of a group, over one standard deviation of the data: frequencies reach 2 to 4
-NEAREST = 2.5  # standard deviations of the column: what lies nearer is not apart
-FARTHEST = 15.0  # standard deviations: farther out low frequencies are needed, and those are for far components
-FREQUENCIES = 400  # that see one column best: enough for a score
-MOST = 3  # groups of one fit
 HEAVIEST = 0.3  # share of the rows: what is larger is no small group
-STEPS, LARGEST = 60, 100.0  # L-BFGS iterations of the groups, and their largest variance
 
 
 def groups_apart(problem: Problem, state: State) -> State | None:
-    """Groups that lie apart in one column next to a fit; None if chance explains all of them."""
+    """At most three groups that lie apart in one column next to a fit; None if chance explains all of them."""
     groups, rest = None, state
-    for _ in range(MOST):
+    for _ in range(3):
         more = group_apart(problem, rest)
         if more is None:
             break
@@ -47,7 +41,7 @@ def settled(problem: Problem, state: State, groups: State) -> State:
     left = problem.residual(state.with_weights(both[: state.k]))
     part = replace(problem, z=np.ascontiguousarray(left, np.float32))
     start = groups.with_weights(np.maximum(both[state.k :], 1.0 / problem.n))
-    found = refine(part, start, STEPS, largest=LARGEST, boxed=True)
+    found = refine(part, start, ROUNDS, largest=100.0, boxed=True)
     heaviest = HEAVIEST / max(float(found.weights.sum()), HEAVIEST)
     return found.with_weights(np.maximum(found.weights, 1.0 / problem.n) * heaviest)
 
@@ -65,23 +59,11 @@ def without(problem: Problem, groups: State) -> Problem:
     return replace(problem, z=np.ascontiguousarray(left, np.float32))
 
 
-def group_apart(problem: Problem, state: State, limit: float = SCORE) -> State | None:
+def group_apart(problem: Problem, state: State, limit: float = 4.5) -> State | None:
     """The group whose weight is farthest from zero, in standard errors; None if it is not above `limit`.
 
-    Examples
-    --------
-    >>> import numpy as np, sketchlearn as sl
-    >>> from sketchlearn.decoders.families import FULL
-    >>> from sketchlearn.decoders.problem import Problem
-    >>> from sketchlearn.decoders.state import State
-    >>> from sketchlearn.decoders.steps.groups import group_apart
-    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
-    >>> X[:100, 1] = 9.0
-    >>> problem = Problem.from_sketch(sl.sketch(X, sl.design(X, n_components=4, seed=0)))
-    >>> fit = State.shared(np.ones(1), problem.normalised(np.zeros((1, 3))), 1.0).to(FULL)
-    >>> found = group_apart(problem, fit)
-    >>> problem.points(found.means).round(0).tolist()[0][1]
-    9.0
+    The noise is what the fit leaves, by which half of normal samples reach 3.8.  Apart is what lies 2.5 standard
+    deviations of its column from the mean; farther than 15 low frequencies are needed, which are for far components.
     """
     mixture = state.mixture()
     mean, covariance = mixture.mean, mixture.covariance
@@ -92,17 +74,18 @@ def group_apart(problem: Problem, state: State, limit: float = SCORE) -> State |
     own = root * state.family.values(state.means, state.shapes, problem.operator).T
     best, found = limit, None
     for j in range(problem.dim):
-        low = max(float(problem.box[0][j]), mean[j] - FARTHEST)
-        high = min(float(problem.box[1][j]), mean[j] + FARTHEST)
-        places = np.linspace(low, high, max(int((high - low) / STEP) + 1, 2))
-        places = places[np.abs(places - mean[j]) > NEAREST * np.sqrt(covariance[j, j])]
+        low = max(float(problem.box[0][j]), mean[j] - 15.0)
+        high = min(float(problem.box[1][j]), mean[j] + 15.0)
+        # (steps and widths that frequencies of 2 to 4 radians tell apart)
+        places = np.linspace(low, high, max(int((high - low) / 0.4) + 1, 2))
+        places = places[np.abs(places - mean[j]) > 2.5 * np.sqrt(covariance[j, j])]
         if not len(places):
             continue
         center, shape = mean.copy(), covariance.copy()
         center[j] = shape[j] = shape[:, j] = 0.0
-        shape[j, j] = WIDTH**2
+        shape[j, j] = 0.01
         damping = -0.5 * np.einsum("mi,ij,mj->m", w, shape, w)
-        seen = np.argsort(-damping)[:FREQUENCIES]
+        seen = np.argsort(-damping)[:400]
         atoms = np.exp(1j * (w[seen] @ center) + damping[seen])[:, None] * np.exp(1j * np.outer(w[seen, j], places))
         # what other weights of the fit explain as well counts for nothing
         basis = np.linalg.qr(real(own[seen]))[0]

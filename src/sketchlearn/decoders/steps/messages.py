@@ -232,10 +232,10 @@ class Passing:
         )
 
 
-def propose(problem: Problem, k: int, rng: np.random.Generator, rounds: int = 25) -> Array:
+def propose(problem: Problem, k: int, rng: np.random.Generator) -> Array:
     """Centres of one run from random ones."""
     passing = Passing(problem, k, rng)
-    return passing.run(passing.somewhere(), rounds).means
+    return passing.run(passing.somewhere(), 25).means
 
 
 def _damped(new: AnyArray, old: AnyArray | None, share: float) -> AnyArray:

@@ -24,9 +24,7 @@ from sketchlearn.threads import in_parallel, limited
 
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
 REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
-FIRST_STEPS = (
-    40  # L-BFGS iterations that find axes and diagonals, before the factors, and that refit to half of a sketch
-)
+FIRST_STEPS = 40  # L-BFGS iterations that find axes and diagonals, and that refit to half of a sketch
 
 
 @dataclass(frozen=True, eq=False)

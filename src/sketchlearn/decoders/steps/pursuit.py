@@ -125,10 +125,10 @@ def first_variance(problem: Problem, k: int) -> float:
     return 2.0 / float(np.quantile(problem.radii[strong], 0.9) if strong.any() else problem.radii.min()) ** 2
 
 
-def best_point(problem: Problem, residual: F32, points: Array, refined: int = 3) -> Array:
-    """The point whose atom correlates best with the residual: all candidates scored, a few refined."""
+def best_point(problem: Problem, residual: F32, points: Array) -> Array:
+    """The point whose atom correlates best with the residual: all candidates scored, three refined."""
     shapes = POINTS.rounded(np.ones(len(points)), problem.dim)
-    return ascend(problem, POINTS, residual, points, shapes, refined=refined, smallest=0.0, largest=1.0)[0][0]
+    return ascend(problem, POINTS, residual, points, shapes, refined=3, smallest=0.0, largest=1.0)[0][0]
 
 
 def ascend(

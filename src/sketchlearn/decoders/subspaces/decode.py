@@ -191,15 +191,7 @@ def _covariance(rows: Array) -> Array:
 
 
 def principal_angles(a: Array, b: Array) -> Array:
-    """Principal angles of two subspaces given by orthonormal bases, in degrees, the largest one first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchlearn.decoders.subspaces.decode import principal_angles
-    >>> principal_angles(np.eye(3)[:, :2], np.eye(3)[:, 1:])
-    array([90.,  0.])
-    """
+    """Principal angles of two subspaces given by orthonormal bases, in degrees, the largest one first."""
     cosines = np.linalg.svd(a.T @ b, compute_uv=False)
     sines = np.linalg.svd(b - a @ (a.T @ b), compute_uv=False)
     return np.degrees(np.arctan2(sines[: len(cosines)], cosines[::-1]))

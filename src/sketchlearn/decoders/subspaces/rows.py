@@ -9,24 +9,12 @@ from sketchlearn.decoders.budget import ROUNDS
 from sketchlearn.models.subspaces import assign
 
 
-def k_subspaces(
-    rows: Array, k: int, dim: int, rng: np.random.Generator, starts: int = 10
-) -> tuple[Array, Index, float]:
-    """Bases (k, d, dim), owners of the rows and the mean squared distance across; the best of some starts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchlearn.decoders.subspaces.rows import k_subspaces
-    >>> line = np.linspace(-1, 1, 50)[:, None]
-    >>> bases, _, left = k_subspaces(np.r_[line * [1.0, 0.0], line * [0.0, 1.0]], 2, 1, np.random.default_rng(0))
-    >>> bases.shape, round(left, 6)
-    ((2, 2, 1), 0.0)
-    """
+def k_subspaces(rows: Array, k: int, dim: int, rng: np.random.Generator) -> tuple[Array, Index, float]:
+    """Bases (k, d, dim), owners of the rows and the mean squared distance across; the best of ten starts."""
     d = rows.shape[1]
     total = float((rows * rows).sum())
     best: tuple[Array, Index, float] | None = None
-    for _ in range(starts):
+    for _ in range(10):
         bases = np.linalg.qr(rng.standard_normal((k, d, dim)))[0]
         owner = np.full(len(rows), -1)
         for _ in range(ROUNDS):

@@ -27,8 +27,8 @@ def decode_adcg(
     `starts` is the number of places that the search for the next atom starts from, `surplus` how many atoms the measure
     may hold beyond k, as a share of k.
     """
-    if starts < 1 or surplus < 0:
-        raise ValueError("starts must be at least 1 and surplus not negative")
+    if surplus < 0:
+        raise ValueError("surplus must not be negative")
     most = k + int(np.ceil(surplus * k))
     state, least, waited, rounds = nothing(problem, variance), np.inf, 0, 0
     while rounds < 3 * most:

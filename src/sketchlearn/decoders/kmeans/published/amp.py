@@ -8,10 +8,7 @@ that of the sketch (:mod:`sketchlearn.decoders.noise`: sampling, releases, coars
 leaves unexplained, which makes early messages cautious.  Phases that are uncertain by more than four radians say
 nothing and are left out, so high frequencies join in as centres become known: a multi-scale sketch anneals itself.
 Weights move in the log domain and not before the centres have settled; rounds in which the misfit rises are followed
-by slower ones.  Most clusters are known long before the messages agree on all: a descent is tried early, and what it
-misses is looked for at the peaks of the residual, so that the number of sweeps does not grow with k.  The state with
-the smallest residual counts; while its misfit is above the noise, the messages start again, from some of what they
-have found and then elsewhere.
+by slower ones.  Descents are tried in between (:mod:`sketchlearn.decoders.steps.amp`).
 """
 
 from __future__ import annotations
@@ -45,8 +42,8 @@ def decode_amp(
     in (0, 1]: above 0.6 the messages tend to diverge.  With `polish` it ends with a descent on all parameters; by
     default unless most of the noise was added to the sketch: posterior means are then closer than the best fit.
     """
-    if restarts < 1 or rounds < 1 or not 0 < damping <= 1:
-        raise ValueError("restarts and rounds must be at least 1, damping must be in (0, 1]")
+    if not 0 < damping <= 1:
+        raise ValueError("damping must be in (0, 1]")
     passing = Passing(problem, k, rng, damping)
     best, runs = best_of_runs(passing, restarts, rounds, polish)
     return best, passing.iterations, f"CL-AMP ({counted(runs, 'run')})"

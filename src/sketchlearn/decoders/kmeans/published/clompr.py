@@ -62,8 +62,7 @@ def decode_clompr(
         raise ValueError(f"init={init!r}: choose one of {', '.join(INITS)}")
     if init in ("sample", "k++") and sample is None:
         raise ValueError(f"init={init!r} needs rows: pass sample=")
-    if starts < 1 or replicates < 1:
-        raise ValueError("starts and replicates must be at least 1")
+    outcome.check_counts({"starts": starts, "replicates": replicates})
     alike = 1.0 / characteristic(sketch.features).importance_weights ** 2
     problem = outcome.prepared(sketch, criterion).reweighted(alike)
     rows = None if sample is None else problem.normalised(sample)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchlearn.accepts import NOTHING, whole
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import drive, verdicts
 from sketchlearn.decoders.kmeans.partition import Partition, cluster_model, partition, task_of
@@ -35,6 +36,12 @@ def prepared(sketch: Sketch, criterion: str) -> Problem:
     """The sketch in units of its own width; ValueError for an unknown criterion."""
     task_of(criterion)
     return Problem.from_sketch(sketch, standard_metric(characteristic(sketch.features)))
+
+
+def check_counts(options: dict[str, Any]) -> None:
+    """Refuse options that count something and are no positive integers, whatever the algorithm."""
+    for name in options.keys() & {"starts", "restarts", "replicates", "rounds", "candidates", "particles", "steps"}:
+        (whole() | NOTHING).check(name, options[name])
 
 
 def envelope(problem: Problem, k: int, width: float | None) -> float:
@@ -109,6 +116,7 @@ def decoder(algorithm: Callable[..., tuple[State, int, str]]) -> Callable[..., C
     def decode(
         sketch: Sketch, k: int, *, rng: np.random.Generator, criterion: str = "means", **options: Any
     ) -> ClusterSolution:
+        check_counts(options)
         problem = prepared(sketch, criterion)
         state, rounds, name = algorithm(problem, k, rng, **options)
         return solution(problem, state, name, criterion, rng, rounds=rounds)

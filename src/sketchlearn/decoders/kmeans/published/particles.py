@@ -32,8 +32,8 @@ def decode_particles(
     `particles` is how many there are at first, by default 10k and at least 50; `steps` the iterations of the flow.
     """
     count = max(10 * k, 50) if particles is None else particles
-    if count < k or steps < 1:
-        raise ValueError("there must be at least as many particles as clusters, and steps must be at least 1")
+    if count < k:
+        raise ValueError("there must be at least as many particles as clusters")
     state = State.shared(np.full(count, 1.0 / count), rng.standard_normal((count, problem.dim)), variance)
     strength = noise_correlation(problem, variance)
     for done in range(0, steps, 50):

@@ -28,8 +28,6 @@ def decode_shift(
 
     `starts` is the number of points per missing cluster that climb in a round.
     """
-    if starts < 1:
-        raise ValueError("starts must be at least 1")
     levels = [_COARSEST, np.sqrt(_COARSEST * variance), 0.0] if 0 < variance < _COARSEST else [_COARSEST, 0.0]
     state, rounds = nothing(problem, variance), 0
     while state.k < k and rounds < 3 * k + 3:

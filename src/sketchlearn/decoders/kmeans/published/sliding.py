@@ -42,8 +42,6 @@ def decode_sliding(
     what the sketch resolves; `starts` the number of places that the search for the maximum of eta starts from;
     `polish` whether to end with a descent on all parameters.
     """
-    if starts < 1:
-        raise ValueError("starts must be at least 1")
     variance = outcome.envelope(problem, k, width)
     if own_count:
         # too narrow a width takes one cluster for several: the width counts that explains most with least

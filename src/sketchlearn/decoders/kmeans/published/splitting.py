@@ -21,8 +21,6 @@ def decode_splitting(
     problem: Problem, k: int, rng: np.random.Generator, *, starts: int = 20, replicates: int = 1
 ) -> tuple[State, int, str]:
     """Decode k components by splitting; `starts` candidates for the first one, best of `replicates` runs."""
-    if starts < 1 or replicates < 1:
-        raise ValueError("starts and replicates must be at least 1")
     widest = max(4.0, float(4.0 * np.max(np.ptp(np.stack(problem.box), axis=0)) ** 2))
 
     def run() -> State:

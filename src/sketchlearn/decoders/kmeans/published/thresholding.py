@@ -34,8 +34,6 @@ def decode_thresholding(
     `candidates` is the number of atoms that are added in a round, by default 2k; `rounds` the most rounds.
     """
     more = 2 * k if candidates is None else candidates
-    if more < 1 or rounds < 1:
-        raise ValueError("candidates and rounds must be at least 1")
     state = best = nothing(problem, variance)
     waited = done = 0
     while done < rounds and waited < PATIENCE:
