@@ -199,7 +199,7 @@ def decode_gmm(
 def _grade(run: Decoding, box: tuple[Array, Array], names: tuple[str, ...]) -> None:
     """What judges say of the likelihood, recorded as the last stage; it changes the verdict and nothing else."""
     begin, found, setting, certificate = perf_counter(), run.solution, run.setting, run.certificate
-    grade = graded(setting, certificate, found.mixture, run.richer, box)
+    grade = graded(setting, certificate, found.mixture, run.richer, box, found.reliable)
     if grade is None:
         return
     why = "how many nats a row are lost is asked of densities that explain the sketch"
