@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,11 +20,13 @@ from sketchlearn.decoders.verdicts import FEWEST_ROWS, of_few_rows
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.table import SketchTable
 
+S = TypeVar("S", bound=Solution)
+
 ROWS_EACH = 5.0
 """Rows for each free number of a density: p numbers from n rows cost about p / 2n nats a row (Akaike 1974)."""
 
 
-def examined(found: Solution, sketch: Averages, k: int) -> Solution:
+def examined(found: S, sketch: Averages, k: int) -> S:
     """A reliable model of k groups of rows, or the model with the doubt that these tests give."""
     if found.code is not Code.RELIABLE:
         return found

@@ -29,8 +29,9 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.words import counted
 
 PARTS = ("constant", "judges", "rows", "far")
-# Nats a row for one unit of each part, none negative: 50 % and 88 % quantiles of 571 cases, with which nine in ten cases
-# of data sets that are left out are covered; then of 65 certified ones, at whose ends of the box so many rows can be.
+# Nats a row for one unit of each part, none negative: 50 % and 88 % quantiles of 571 cases, with which nine in ten
+# cases of data sets that are left out are covered; then of 65 certified ones,
+# whose box is that of so many rows.
 ESTIMATE, BOUND = (0.0005, 1.37, 0.0, 1.83), (0.0005, 8.3, 0.95, 6.0)
 SURE_ESTIMATE, SURE_BOUND = (0.0005, 0.085, 0.0, 0.0), (0.0005, 1.0, 1.5, 0.0)
 NO_BOUND = 1.0  # nats a row from which on a bound says nothing: the truth is often many times larger
