@@ -62,7 +62,9 @@ def of_clusters(
     could_show = f"Another cluster would have been noticed if it had at least {_share(seen.smallest, total)}."
     apart = float(seen.closest[:k].max())
     if apart < LOST:
-        could_show += f" Two clusters taken as one would have been noticed if they were at least {_widths(apart)} apart."
+        could_show += (
+            f" Two clusters taken as one would have been noticed if they were at least {_widths(apart)} apart."
+        )
     if seen.passed:
         strays = len(certified.strays)
         aside = f" {counted(strays, 'place')} far out, of a few rows each, {'is' if strays == 1 else 'are'} left out."
