@@ -200,7 +200,9 @@ def profile(data: Any, *, format: str | None = None, **text: str | None) -> Prof
     [('id', 'leave out: nearly every row has its own value'), ('age', 'number')]
     >>> found.suggested
     ('age', 'income', 'plan')
-    >>> sl.sketch(people.select(found.suggested), encoder=found.encoder).count
+    >>> rows = people.select(found.suggested)
+    >>> phi = sl.design(rows, encoder=found.encoder, standardize=found.standardize)
+    >>> sl.sketch(rows, phi).count
     500
     """
     table = _rows(data, format, text)

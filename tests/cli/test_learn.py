@@ -173,7 +173,7 @@ def test_rows_with_missing_entries(tmp_path, run):
     assert run("learn", "pca", sketch, "-k", "1", "-o", model)[0] == 0
     code, _, err = run("design", tmp_path / "rows.csv", "--missing", "median", "-o", map_)
     assert code != 0
-    assert "--missing is mean, median or error with --encode" in err
+    assert "--missing median needs --encode" in err
 
 
 def test_a_model_is_a_start(folder, tmp_path, run):

@@ -46,7 +46,7 @@ def test_other_shapes_take_the_richer_model():
     assert "one fit of" in solution.decoder
     assert not solution.reliable
     assert solution.code in ("good", "doubtful")
-    assert "Not certified" in solution.verdict
+    assert "the misfit is" in solution.verdict
     assert _relative_cost(X, solution.centers) < 1.02
 
 

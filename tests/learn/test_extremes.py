@@ -38,7 +38,7 @@ def test_a_few_rows_give_no_certificate():
         for estimator in _both(k):
             found = _fitted(estimator, X)
             assert not found.reliable_
-            assert "ot certified" in found.verdict_
+            assert found.verdict_.startswith(("Not certified", "Undetermined", "Doubtful", "Misfit"))
     s = sl.sketch(BLOBS, sl.design(BLOBS, n_components=2))
     assert sl.decode(s, 2, random_state=0).reliable  # and many rows do
 

@@ -61,7 +61,7 @@ class Page(HTMLParser):
     ("name", "pictures", "words"),
     [
         ("kmeans", {"map", "residual", "components"}, ["4 clusters of 20,000 rows, 5 columns", *NASTY]),
-        ("rough", {"map", "residual"}, ["Near the best", "Not certified"]),
+        ("rough", {"map", "residual"}, ["Near the best", "the misfit is"]),
         ("gmm", {"map", "residual"}, ["2 Gaussian components"]),
         ("one column", {"curve", "residual"}, ["column 0"]),
         ("stable", {"map", "components"}, ["alpha"]),

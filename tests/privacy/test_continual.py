@@ -77,7 +77,7 @@ def test_the_budget_is_spent_at_the_beginning(tmp_path):
 def test_what_is_refused():
     with pytest.raises(ValueError, match="periods must be"):
         ContinualRelease(PHI, 1.0, periods=0, public_map=True)
-    with pytest.raises(ValueError, match="chosen without looking"):
+    with pytest.raises(ValueError, match="confirm it with public_map=True"):
         ContinualRelease(PHI, 1.0, periods=4)
     stream = ContinualRelease(PHI, 1.0, periods=4, public_map=True)
     with pytest.raises(ValueError, match="there are 0"):

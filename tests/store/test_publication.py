@@ -130,7 +130,7 @@ def test_the_budget_is_spent_once_at_the_beginning(place, tmp_path):
 def test_what_makes_no_sense_is_refused(place):
     store = _filled(place, 3)
     for wrong, words in (
-        ({"public_map": False}, "chosen without looking"),
+        ({"public_map": False}, "confirm it with public_map=True"),
         ({"first": "2024-05-01T03:00"}, "not the start of a period"),
         ({"periods": 0}, "periods must be"),
         ({"features": sl.FourierFeatures.draw(dim=2, size=30, scale=2.0, seed=0)}, "different feature maps"),

@@ -40,8 +40,6 @@ def examined(found: Solution, sketch: Averages, k: int) -> Solution:
     if not doubt:
         return found
     verdict = f"Not certified. The misfit is {found.ratio:.2f} times the noise floor, but {doubt}."
-    if np.isfinite(found.excess_nats):
-        verdict += f" Even so, {found.nearness} (in nine of ten sets of rows)."
     return replace(found, code=code, verdict=verdict, means_std=None, weights_std=None)
 
 

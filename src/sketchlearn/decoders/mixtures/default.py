@@ -26,6 +26,7 @@ import numpy as np
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive, misfit_words
+from sketchlearn.decoders.evidence import examined
 from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
 from sketchlearn.decoders.metric import has_box, whitening_metric
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
@@ -189,6 +190,7 @@ def decode_gmm(
     problem = mixture_problem(sketch, covariance_type)
     run = decode_problem(problem, k, covariance_type, rng=rng, start=begin, **limits)
     drive(AFTERWARDS, run)
+    run.solution = examined(run.solution, sketch, k)
     if run.project and has_box(sketch) and problem.n * float(problem.added.max()) < noise.NOISELESS:
         _grade(run, (sketch.lower, sketch.upper), column_names(sketch.features))
     return replace(run.solution, trace=run.trace)
@@ -202,8 +204,10 @@ def _grade(run: Decoding, box: tuple[Array, Array], names: tuple[str, ...]) -> N
         return
     why = "how many nats a row are lost is asked of densities that explain the sketch"
     run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
-    what = f"{counted(setting.k, 'Gaussian')} ({found.covariance_type} covariances)"
-    judged = verdicts.of_mixture(certificate.ratio, certificate.limit, what, found.unreliable, advice=False)
+    judged: verdicts.Verdict = found.code, found.verdict
+    if certificate.ratio > certificate.limit:  # the grade says what to do
+        what = f"{counted(setting.k, 'Gaussian')} ({found.covariance_type} covariances)"
+        judged = verdicts.of_mixture(certificate.ratio, certificate.limit, what, found.unreliable, advice=False)
     code, verdict = of_graded(*judged, grade, setting.k, names, box)
     run.solution = replace(found, code=code, verdict=verdict, excess_nats=grade.excess, excess_nats_bound=grade.bound)
     if found.reliable and not run.solution.reliable:  # errors are not those of sampling

@@ -49,7 +49,7 @@ class Grade:
         Nats a row below the best mixture of that size: an estimate, and what nine in ten stay below.
     judges, rows, far : float
         What they are made of: the mean of the judges, p / 2n for p parameters, and half the squared distance in widths
-        of the worst end of the box over n, beyond what n normal rows reach.
+        of the worst end of the box over n, beyond what normal rows reach.
     column : int
         Of the end of the box.
     worst : str
@@ -155,11 +155,15 @@ def _by_cells(x: Array, setting: Setting) -> list[State]:
 
 
 def _far(box: tuple[Array, Array], answer: Mixture, n: float) -> tuple[float, int]:
-    """What a row at the worst end of the box costs beyond what normal rows would, and its column."""
+    """What a row at the worst end of the box costs beyond what normal rows would, and its column.
+
+    The largest of m normal values has a squared distance of about ``2 log m`` widths; there are 2 d n of them.
+    """
     width = np.sqrt(np.maximum(np.diagonal(answer.full_covariances(), axis1=1, axis2=2), 1e-300))
     apart = np.stack([(np.abs(end - answer.means) / width).min(0) for end in box]) ** 2
     column = int(apart.max(0).argmax())
-    return max(0.5 * float(apart.max()) - float(np.log(max(n, 1.0))), 0.0) / max(n, 1.0), column
+    usual = float(np.log(max(2.0 * len(box[0]) * n, 1.0)))
+    return max(0.5 * float(apart.max()) - usual, 0.0) / max(n, 1.0), column
 
 
 def of_graded(
@@ -187,4 +191,4 @@ def _remedy(grade: Grade, names: tuple[str, ...], box: tuple[Array, Array]) -> s
         )
     if grade.worst == "rows":
         return "more rows, fewer components, or covariances with fewer numbers (there are too few rows for so many)"
-    return "a larger sketch, or other numbers of components"
+    return "a larger sketch, a map designed from rows, or other numbers of components"
