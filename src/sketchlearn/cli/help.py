@@ -70,7 +70,8 @@ class Commands(TyperGroup):
         """The command; where there is none of this name, nor of a similar one, the error lists all."""
         try:
             return super().resolve_command(ctx, args)
-        except Exception as error:
+        except Exception as raised:
+            error: Any = raised
             said = str(getattr(error, "message", ""))
             if said.startswith("No such command") and "mean" not in said:
                 error.message = f"{ctx.info_name} {args[0]}: first choose one of {', '.join(self.commands)}"
