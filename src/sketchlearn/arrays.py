@@ -20,6 +20,7 @@ Complex = npt.NDArray[np.complex128]
 
 EXACT = 2**53  # integers up to here are float64 numbers
 FARTHEST = 2.0**100  # values up to here have squares, and sums of squares, in float64 and (their roots) in float32
+MISSING = "holds NaN or a null"  # what a message says of a row that misses an entry
 
 
 class RowError(ValueError, OverflowError):
@@ -51,10 +52,12 @@ class InvalidRowError(RowError):
 
     def placed(self, place: Callable[[int], str]) -> Exception:
         assert self.row is not None
+        missing = self.text.startswith(MISSING)
         return InputError(
             f"row {self.row} (counting from 0{place(self.row)}) {self.text}; clean the data, or use ",
             Option("on_invalid", "skip"),
             " to leave such rows out and count them",
+            *((", or ", Option("encoder", "sl.Encoder.fit(sample)", code=True), " to fill them") if missing else ()),
         )
 
 

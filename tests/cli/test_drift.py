@@ -95,3 +95,16 @@ def test_compare_and_drift_have_one_schema(folder, run):
     one = json.loads(run("compare", folder / "day0.sketch", folder / "day2.sketch", "--json")[1])
     many = json.loads(run("drift", folder / "day0.sketch", folder / "day2.sketch", "--json")[1])["changes"][0]
     assert {**one, "alpha": None} == {**many, "alpha": None}
+
+
+def test_a_change_that_is_too_small_raises_no_alarm(folder, run):
+    pair = folder / "day0.sketch", folder / "day2.sketch"
+    code, out, _ = run("compare", *pair, "--min-effect", "0.9")
+    assert code == 0
+    assert out.startswith(b"a change too small for an alarm: distance")
+    _, out, _ = run("compare", *pair, "--min-effect", "0.9", "--json")
+    facts = json.loads(out)
+    assert (facts["significant"], facts["differs"]) == (True, False)
+    assert b"too small for an alarm" in run("drift", *pair, "--min-effect", "0.9")[1]
+    assert run("compare", *pair, "--min-effect", "0.1")[0] == 10
+    assert run("compare", *pair, "--min-effect", "-1")[0] == 2

@@ -182,3 +182,11 @@ def test_groups_of_features_without_rows_are_left_out():
     a, b = (sl.sketch(np.random.default_rng(i).normal(size=(60, 1)), phi) for i in (0, 1))
     for found in (sl.compare(a, b, mixture=law), sl.goodness_of_fit(a, law)):
         assert 1e-3 < found.p_value < 1.0
+
+
+def test_what_is_no_sketch_and_what_is_no_level():
+    s = sl.sketch(np.eye(2), PHI)
+    with pytest.raises(TypeError, match="expected a sketch, got ndarray"):
+        sl.compare(s, np.eye(2))
+    with pytest.raises(ValueError, match="alpha must be between 0 and 1, got 5"):
+        sl.compare(s, s).differs(alpha=5)

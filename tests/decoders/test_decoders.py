@@ -1,3 +1,6 @@
+import re
+import warnings
+
 import numpy as np
 import pytest
 from clusters import gaussian_clusters, mean_cost
@@ -106,6 +109,34 @@ def test_constant_data():
     X = np.full((100, 2), 3.0)
     solution = sl.decode(sl.sketch(X, sl.design(X, n_components=2)), 2, random_state=0)
     np.testing.assert_allclose(solution.centers, 3.0, atol=1e-2)
+
+
+def test_a_verdict_names_constant_columns_and_no_logarithm_of_negative_numbers():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(5000, 2)) + 5 * rng.integers(3, size=(5000, 1)), np.ones(5000)])
+    found = sl.decode(sl.sketch(X, sl.design(X, n_components=3, seed=0)), 3, random_state=0)
+    assert "Leave out column 2: it has one value only" in found.verdict
+    assert "most real data" not in found.verdict
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(5000, 3)) + 5 * rng.integers(3, size=(5000, 1)))[:10]
+    far = sl.CompressiveKMeans(2, random_state=0).fit(X).solution_.verdict
+    assert "clip column 0 (it reaches -" in far
+    assert "logarithm" not in far
+
+
+def test_too_many_clusters_give_no_error_bars_that_mean_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 3)) + 5 * rng.integers(3, size=(5000, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = sl.decode(sl.sketch(X, sl.design(X, n_components=5, seed=0)), 50, random_state=0)
+    assert not re.search(r"e\+\d+ cluster", found.verdict)
+
+
+def test_sweep_takes_one_number():
+    X, _, _ = gaussian_clusters(3, 2, 100, seed=3)
+    s = sl.sketch(X, sl.design(X, n_components=4, seed=0))
+    assert sl.sweep(s, 3, random_state=0).column("k").tolist() == [3]
 
 
 def test_sweep_finds_the_number_of_clusters():

@@ -172,7 +172,7 @@ def test_drift_marks_what_changed(rows):
     days = {f"day {i}": sl.sketch(rows[3000 * i : 3000 * (i + 1)] + (i == 4), phi) for i in range(6)}
     ax = drawn(sl.plots.drift(days, alpha=1e-4))
     names = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert names == ["what noise gives", "no difference beyond noise", "differs"]
+    assert names == ["what noise gives", "no alarm", "differs"]
     assert len(ax.collections[-1].get_offsets()) == 1
     found = [c for c in sl.plots.changes(days, against="previous") if c.p_value < 1e-4]
     assert [c.label for c in found] == ["day 4", "day 5"]

@@ -31,7 +31,7 @@ def test_spends_until_nothing_is_left(path):
     book = Ledger(path, epsilon=1.0, delta=1e-6)
     book.spend("people", 0.6, what="first")
     book.spend("others", 0.9, what="another dataset has its own budget")
-    with pytest.raises(sl.BudgetError, match=r"has spent epsilon=0.6.*would make it epsilon=1.2"):
+    with pytest.raises(sl.BudgetError, match=r"has spent epsilon=0.6.*would spend epsilon=1.2"):
         book.spend("people", 0.6, what="second")
     book.spend("people", 0.4, what="third")
     assert book.left("people") == pytest.approx(0.0, abs=1e-12)

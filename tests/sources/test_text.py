@@ -150,3 +150,10 @@ def test_options_of_text_that_make_no_sense(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"a,b\n1,2\n3,4\xff\n")
     with pytest.raises(sl.SourceError, match="codec can't decode"):
         list(sl.read(tmp_path / "x.csv", encoding="ascii"))
+
+
+def test_a_group_column_that_is_also_a_number(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("x,k\n" + "".join(f"{i}.5,{i % 3}\n" for i in range(12)))
+    table = sl.sketch(path, PHI, columns=["x", "k"], group_by="k")
+    assert {label: s.count for label, s in table.items()} == {0: 4, 1: 4, 2: 4}

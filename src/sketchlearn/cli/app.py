@@ -19,7 +19,7 @@ import sketchlearn
 from sketchlearn.cli.help import Verbs, examples, plain
 from sketchlearn.cli.options import Debug, State, add_verbs, option
 from sketchlearn.cli.outputs import Code, OutputError, note, reason
-from sketchlearn.cli.wording import about_choices, about_option, on_command_line
+from sketchlearn.cli.wording import about_arguments, about_option, on_command_line
 from sketchlearn.exceptions import (
     DataWarning,
     IncompatibleSketchError,
@@ -127,7 +127,7 @@ def _explained(error: Exception) -> tuple[str, Code]:
         own = (
             str(getattr(error, "message", "")) if getattr(error, "param", None) is None else ""
         )  # ours name the option
-        return about_choices(error) or own or error.format_message(), Code.USAGE
+        return about_arguments(error) or own or error.format_message(), Code.USAGE
     text = " ".join(on_command_line(error).split())
     if about_option(error):
         return text, Code.USAGE

@@ -66,6 +66,17 @@ def plain(command: Any) -> None:
 class Commands(TyperGroup):
     """The commands of a verb, each with its whole summary."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command; where there is none of this name, nor of a similar one, the error lists all."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as raised:
+            error: Any = raised
+            said = str(getattr(error, "message", ""))
+            if said.startswith("No such command") and "mean" not in said:
+                error.message = f"{ctx.info_name} {args[0]}: first choose one of {', '.join(self.commands)}"
+            raise
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write them in their order."""
         with formatter.section("Commands"):

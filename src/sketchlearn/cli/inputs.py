@@ -78,6 +78,8 @@ def read_sketch(path: str) -> Sketch:
         )
     from sketchlearn.sketches.file import load
 
+    if head_of(path).lstrip().startswith(b"{"):
+        raise SketchFileError(f"{path}: not a sketch but a model or a feature map; give a sketch")
     return load(path)
 
 

@@ -43,6 +43,10 @@ def option(text: str, *names: str, **more: Any) -> Any:
 
 
 ALPHA = "Probability of any false alarm (exit code 10 without a change) in this run of the command."
+MinEffect = Annotated[
+    float,
+    option("Smaller effects raise no alarm: 0.3 leaves out small changes, 0.5 all but large ones.", "--min-effect"),
+]
 Json = Annotated[bool, option("Print the result as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug", callback=_debug, is_eager=True)]
 Budget = Annotated[

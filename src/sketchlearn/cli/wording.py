@@ -17,6 +17,7 @@ _FLAGS = {
     "n_components": "-k",
     "on_invalid": "--skip-invalid",
     "public_map": "--public-map",
+    "replace": "--replace",
     "restart": "--restart",
     "standardize": "--standardize",
 }
@@ -50,14 +51,23 @@ def about_option(error: Exception) -> bool:
     return isinstance(error, Advice) and isinstance(error.parts[0], Option)
 
 
-def about_choices(error: Any) -> str:
-    """What typer says of a value that is none of the choices of an option, in our words; empty for other errors."""
-    found = re.search(r"'(.*)' is not one of (.+?)\.?$", str(getattr(error, "message", "")))
-    parameter = getattr(error, "param", None)
-    if found is None or parameter is None:
+def about_arguments(error: Any) -> str:
+    """What typer says of a misspelt option, a value that is none of the choices, or no number, in our words.
+
+    Empty for other errors.
+    """
+    said, parameter = str(getattr(error, "message", "")), getattr(error, "param", None)
+    near = getattr(error, "possibilities", None)
+    if near:
+        return f"{said.rstrip('.')}; did you mean {' or '.join(sorted(near))}?"
+    if parameter is None:
         return ""
-    flag = next(iter(parameter.opts), parameter.name)
-    return f"{flag} {found[1]}: choose one of {found[2].replace(chr(39), '')}"
+    flag = max(parameter.opts, key=len, default=parameter.name)
+    if found := re.search(r"'(.*)' is not one of (.+?)\.?$", said):
+        return f"{flag} {found[1]}: choose one of {found[2].replace(chr(39), '')}"
+    if found := re.search(r"valid (integer|number)|not a valid (int|float)", said):
+        return f"{flag}: give a {'whole ' if (found[1] or found[2]).startswith('int') else ''}number"
+    return ""
 
 
 def _flag(option: Option) -> str:

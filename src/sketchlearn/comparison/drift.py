@@ -28,19 +28,22 @@ class Alarm:
     adjusted : float
         The p-value corrected for the number of comparisons.
     differs : bool
-        Whether the adjusted p-value is below the level and the distance is large enough.
+        Whether the adjusted p-value is below the level, and the distance and the effect are large enough.
     columns : tuple of ColumnChange
         Columns that changed, the most significant first; empty if the sketch doesn't differ.
+    significant : bool
+        Whether the adjusted p-value is below the level, however small the change.
     """
 
     change: Change
     adjusted: float
     differs: bool
     columns: tuple[ColumnChange, ...] = ()
+    significant: bool = False
 
     def facts(self) -> dict[str, Any]:
         """Everything by name, as values of JSON: what ``compare --json`` and ``drift --json`` print."""
-        told = {"adjusted": self.adjusted, "differs": self.differs}
+        told = {"adjusted": self.adjusted, "significant": self.significant, "differs": self.differs}
         return {**self.change.facts(), **told, "columns": [c.facts() for c in self.columns]}
 
     def __str__(self) -> str:
@@ -58,7 +61,7 @@ class Alarm:
     def verdict(self) -> str:
         """What to make of it, in a few words."""
         if not self.differs:
-            return "no change beyond noise"
+            return "a change too small for an alarm" if self.significant else "no change beyond noise"
         if not self.columns:
             return "differs, but no single column changed: the columns depend on each other in another way"
         named = ", ".join(map(str, self.columns[:_NAMED])) + (", ..." if len(self.columns) > _NAMED else "")
@@ -122,13 +125,14 @@ def drift(
     levels = adjusted([pair.change.p_value for pair in pairs], correction)
     out = []
     for pair, level in zip(pairs, levels, strict=True):
-        differs = level < alpha and pair.change.distance >= min_distance and pair.change.effect >= min_effect
+        significant = level < alpha
+        differs = significant and pair.change.distance >= min_distance and pair.change.effect >= min_effect
         columns: tuple[ColumnChange, ...] = ()
         if differs:
             found = moved_columns(pair.reference, pair.sketch)
             sure = adjusted([c.p_value for c in found], "holm")
             columns = tuple(c for c, p in zip(found, sure, strict=True) if p < alpha)
-        out.append(Alarm(pair.change, level, differs, columns))
+        out.append(Alarm(pair.change, level, differs, columns, significant))
     return out
 
 

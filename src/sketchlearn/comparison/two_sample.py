@@ -87,7 +87,9 @@ class Comparison:
     counts: tuple[int | float, int | float]
 
     def differs(self, alpha: float = 0.01) -> bool:
-        """True if the p-value is below `alpha`."""
+        """True if the p-value is below `alpha`, which is between 0 and 1."""
+        if not 0.0 < alpha < 1.0:
+            raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
         return self.p_value < alpha
 
     def __repr__(self) -> str:

@@ -189,7 +189,7 @@ _SWEEPS = {
 
 def sweep(
     sketch: Sketch,
-    ks: Iterable[int],
+    ks: int | Iterable[int],
     *,
     task: str = "kmeans",
     random_state: RandomState = None,
@@ -202,8 +202,8 @@ def sweep(
     ----------
     sketch : Sketch
         A sketch whose map was designed for the largest number (``n_components=max(ks)``).
-    ks : iterable of int
-        Numbers of components to try. For k-means, each starts from the solution for the last one.
+    ks : int or iterable of int
+        The number of components to try, or several. For k-means, each starts from the solution for the last one.
     task : str
         As for :func:`sketchlearn.decode`.
     random_state : int, Generator, RandomState or None

@@ -137,9 +137,9 @@ class Sweep:
         return html_table("Numbers of components", rows, head, f"Recommended: {self.recommended} ({self.reason}).")
 
 
-def numbers_of_components(sketch: Sketch, ks: Iterable[int]) -> list[int]:
+def numbers_of_components(sketch: Sketch, ks: int | Iterable[int]) -> list[int]:
     """Numbers of components to try, ascending; ValueError if a sketch can't have them."""
-    numbers = sorted({int(k) for k in ks})
+    numbers = [int(ks)] if isinstance(ks, int | np.integer) else sorted({int(k) for k in ks})
     if not numbers or numbers[0] < 1:
         raise ValueError(f"numbers of components must be positive, got {numbers[:3]}")
     if numbers[-1] > sketch.count:

@@ -22,6 +22,9 @@ CLUSTERS, FAMILY = 3.0, 2.0
 HELD = 0.8
 """Share of its claimed variance that a principal component must hold: it claims at most a quarter too much."""
 
+LOST = 100.0
+"""Cluster widths of error from which on a centre may be anywhere, and the error says no more than that."""
+
 FEWEST_ROWS = 10
 """Rows for each component below which noise is no measure of a misfit: a few rows can be fitted by anything."""
 
@@ -56,10 +59,12 @@ def of_clusters(
         return _misfit(k, plain, path)
     clusters = counted(k, "round cluster")
     explain = f"{clusters} explain{'s' * (k == 1)} the sketch"
-    could_show = (
-        f"Another cluster would have been noticed if it had at least {_share(seen.smallest, total)}. Two clusters "
-        f"taken as one would have been noticed if they were at least {_widths(float(seen.closest[:k].max()))} apart."
-    )
+    could_show = f"Another cluster would have been noticed if it had at least {_share(seen.smallest, total)}."
+    apart = float(seen.closest[:k].max())
+    if apart < LOST:
+        could_show += (
+            f" Two clusters taken as one would have been noticed if they were at least {_widths(apart)} apart."
+        )
     if seen.passed:
         strays = len(certified.strays)
         aside = f" {counted(strays, 'place')} far out, of a few rows each, {'is' if strays == 1 else 'are'} left out."
@@ -73,10 +78,12 @@ def of_clusters(
             "design it from rows, or from narrower bounds"
         )
         if not seen.determined:
-            error = max(seen["coordinate"].score, seen["distance"].score / 2.0)
+            error, at = max(seen["coordinate"].score, seen["distance"].score / 2.0), seen["coordinate"].at
+            lost = f"the sketch doesn't show where component {at} is"
+            known = f"the centre of component {at} is known to {_widths(error)} only"
             why = (
-                f"the centre of component {seen['coordinate'].at} is known to {_widths(error)} only: the map is too "
-                "coarse, there are too few rows or features, or clusters coincide"
+                f"{known if error < LOST else lost}: the map is too coarse, there are too few rows or features, or "
+                "clusters coincide"
             )
         return Code.UNDETERMINED, f"Not certified. {explain}, but {why}. {could_show}"
     if not ratio <= CLUSTERS:
@@ -95,7 +102,8 @@ def of_clusters(
 
 def _misfit(k: int, plain: float, path: str) -> Verdict:
     return Code.MISFIT, (
-        f"Not certified. {_unexplained(k)}: {_floors(plain)}, as on most real data. The centres come from {path}."
+        f"Not certified. {_unexplained(k)}: there are more, or they have other shapes or widths ({_floors(plain)}). "
+        f"The centres come from {path}."
     )
 
 

@@ -27,6 +27,7 @@ _MATRIX_ENTRIES = 2**26  # operators are turned into matrices up to here: 256 MB
 _PRODUCT_ENTRIES = 2**25  # products of coordinates are kept up to here: 128 MB, of three metrics at a time
 COPIED_ENTRIES = 2**22
 """Of a matrix of frequencies, up to which it is kept in double precision, transposed and squared too: 16 MB."""
+_WIDEST = 2.0**100  # of a variance: the largest that fits into float32 with its products; damping is 0 long before
 _BLOCK = 2**22  # entries of the frequencies that are looked at together
 
 
@@ -259,7 +260,7 @@ class DenseOperator(Operator):
         return out
 
     def quadratic(self, covariances: npt.ArrayLike) -> Real:
-        s = np.asarray(covariances, self.dtype)
+        s = np.clip(covariances, -_WIDEST, _WIDEST).astype(self.dtype, copy=False)
         if s.ndim < 2:
             return super().quadratic(s)
         if s.ndim == 2 and self._large:

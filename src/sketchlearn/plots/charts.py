@@ -218,7 +218,7 @@ def drift(
     sides = np.repeat(at, 2) + np.tile([-0.5, 0.5], len(at))
     ax.fill_between(sides, np.repeat(edge, 2), color=FAINT, alpha=0.3, linewidth=0, label="what noise gives")
     ax.plot(at, distance, color=INK, linewidth=1, zorder=2)
-    for mask, shade, text in ((~alarm, GOOD, "no difference beyond noise"), (alarm, BAD, "differs")):
+    for mask, shade, text in ((~alarm, GOOD, "no alarm"), (alarm, BAD, "differs")):
         if mask.any():
             ax.scatter(at[mask], distance[mask], c=shade, s=36, zorder=3, label=text)
     _label(ax, at, [c.label for c in found])

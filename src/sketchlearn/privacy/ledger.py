@@ -168,7 +168,7 @@ class Ledger:
         found = self._found()
         if found is None:
             if epsilon is None:
-                raise LedgerFileError(f"{self.path}: there is no ledger; a new one needs a budget, epsilon=")
+                raise LedgerFileError(f"{self.path}: there is no ledger; a new one needs a budget of epsilon")
             self.epsilon, self.delta = float(epsilon), float(delta or 0.0)
             if not (math.isfinite(self.epsilon) and self.epsilon > 0.0):
                 raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
@@ -292,9 +292,10 @@ class Ledger:
                 before = _total(account.entries, self.delta)
                 more = math.fsum(e.epsilon for e in new), math.fsum(e.delta for e in new)
                 raise BudgetError(
-                    f"{dataset!r} has spent epsilon={before.epsilon:.6g}, delta={before.delta:.3g} of "
-                    f"epsilon={self.epsilon:.6g}, delta={self.delta:.3g} ({self.path}); epsilon={more[0]:.6g}, "
-                    f"delta={more[1]:.3g} more would make it epsilon={total.epsilon:.6g}, delta={total.delta:.3g}"
+                    f"{dataset!r} has a budget of epsilon={self.epsilon:.6g}, delta={self.delta:.3g} ({self.path}). "
+                    f"It has spent epsilon={before.epsilon:.6g}, delta={before.delta:.3g}. With this release of "
+                    f"epsilon={more[0]:.6g}, delta={more[1]:.3g}, all releases together would spend "
+                    f"epsilon={total.epsilon:.6g}, delta={total.delta:.3g}"
                 )
             if not write:
                 return

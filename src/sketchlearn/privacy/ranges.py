@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sketchlearn.arrays import Array
+from sketchlearn.exceptions import PUBLIC, InputError
 from sketchlearn.privacy import noise, selection
 from sketchlearn.privacy.calibration import concentrated_sigma
 from sketchlearn.privacy.columns import Table
@@ -187,9 +188,11 @@ class Choices:
             if ranks[name] > _MOST:
                 few.append(f"{name!r} (it would take about {selection.OF / _MOST * needed + _SIGMAS * scale:,.0f})")
         if few:
-            raise ValueError(
-                f"too few values for this budget in column {', '.join(few[:5])}: more epsilon, delta > 0, fewer "
-                "columns, or public bounds for the map itself. The budget for this step is spent"
+            raise InputError(
+                f"too few values for this budget in column {', '.join(few[:5])}: give more epsilon, delta above 0 or "
+                "fewer columns, or design the map from public ",
+                PUBLIC,
+                ". The budget for this step is spent",
             )
         return ranks
 

@@ -165,8 +165,8 @@ def warn_if_weak(epsilon: float, delta: float, rows: float) -> None:
     words = []
     if delta > 1.0 / max(rows, 1.0):
         words.append(
-            f"delta={delta:.3g} is above 1 / {rows:,} rows: publishing a few whole rows would satisfy it; take it far "
-            "below"
+            f"delta={delta:.3g} is above 1 / {rows:,.0f} rows: publishing a few whole rows would satisfy it; take it "
+            "far below"
         )
     if epsilon > _WEAK:
         words.append(f"epsilon={epsilon:.3g}: outcomes may be {math.exp(min(epsilon, 700.0)):.0e} times as likely")

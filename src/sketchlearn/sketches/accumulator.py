@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.arrays import InvalidRowError, RowError, as_rows, as_weights, nowhere
+from sketchlearn.arrays import MISSING, InvalidRowError, RowError, as_rows, as_weights, nowhere
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
 from sketchlearn.features.base import FeatureMap, checked_map
 from sketchlearn.kernels import RowSums, Summer
@@ -90,7 +90,7 @@ def invalid(
     if finite.all():
         return InvalidRowError(f"lies too far out (the largest value is {row[k]:.6g} in {where})", number)
     if np.isnan(row[k]):
-        return InvalidRowError(f"holds NaN or a null in {where}", number)
+        return InvalidRowError(f"{MISSING} in {where}", number)
     large = " (or a number too large for float32)" if row.dtype == np.float32 else ""
     return InvalidRowError(f"holds {'' if row[k] > 0 else 'minus '}infinity{large} in {where}", number)
 

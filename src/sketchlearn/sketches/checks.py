@@ -73,6 +73,9 @@ def check_noise(features: FeatureMap, weight: int, noise: float) -> None:
 
 
 def check_same_features(a: Sketch, b: Sketch) -> None:
+    for each in (a, b):
+        if not hasattr(each, "features"):
+            raise TypeError(f"expected a sketch, got {type(each).__name__}; make one with sl.sketch(rows, features)")
     if a.features is b.features:
         return
     if a.features != b.features:

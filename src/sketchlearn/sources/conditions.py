@@ -81,7 +81,7 @@ def renamed(item: Filter, name: Callable[[str], str]) -> Filter:
 def _single(text: str) -> Condition:
     """One comparison: everything after the operator is the value, quoted or not."""
     match = _CONDITION.match(text)
-    if not match:
+    if not match or match[4][0] in "<>=!":
         raise InputError(Option("where", text), f": write a column, one of {', '.join(OPERATORS[:8])}, and a value")
     column = match[1] or match[2]
     operator = {"=": "=="}.get(match[3], re.sub(r"\s+", " ", match[3]))

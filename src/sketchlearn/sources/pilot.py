@@ -53,7 +53,9 @@ class NoValidRowsError(ValueError):
     def __init__(self, columns: list[int] | None = None, names: Sequence[str] | None = None) -> None:
         self.columns = columns or []
         told = [repr(names[k]) if names else str(k) for k in self.columns[:5]] + ["..."] * (len(self.columns) > 5)
-        why = f"column {', '.join(told)} holds no value: leave it out" if told else "nothing to take a sample from"
+        why = f"column {', '.join(told)} holds no value: leave it out"
+        if not told:
+            why = "it is empty, a condition leaves none, or each holds NaN, infinity or a null"
         super().__init__(f"there are no valid rows in the data: {why}")
 
 

@@ -149,7 +149,9 @@ def _pinned(layout: Layout, schema: Any, grammar: Grammar) -> dict[str, Any]:
     if layout.weight is not None:
         types[layout.weight] = pa.float64()
     for label in (layout.group, layout.user):
-        if label is not None and (not grammar.typed or pa.types.is_null(types[label])):
+        if label is None or label in layout.numeric:  # a label that is also a number is read once, as that
+            continue
+        if not grammar.typed or pa.types.is_null(types[label]):
             types[label] = pa.string()
     return types
 
@@ -323,9 +325,10 @@ def _schema(first: bytes, grammar: Grammar, place: str, selection: Selection) ->
         raise InputError(f"{place}: ", *(error.parts if isinstance(error, InputError) else [str(error)])) from None
     if selection.columns is None and selection.expected is None and _looks_like_data(schema.names):
         shown = ", ".join(schema.names[:3])
-        raise ValueError(
+        raise InputError(
             f"{place}: the first line holds numbers ({shown}) and no names of columns: put a line with names before "
-            "it, or, if these are the names, choose them with columns"
+            "it, or, if these are the names, choose them with ",
+            Option("columns"),
         )
     return schema
 

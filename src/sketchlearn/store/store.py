@@ -275,7 +275,7 @@ class StoreBase:
                           found.groups if groups is None else groups)  # fmt: skip
             return found
         if features is None:
-            raise ValueError("a new dataset needs a feature map: give features, for example from sl.design(sample)")
+            raise ValueError("a new dataset needs a feature map: give features=, for example from sl.design(sample)")
         return self.create(features, dataset=dataset or "main", time=column, every=every, group_by=groups or ())
 
     def _sources(self, session: Session, dataset: int) -> list[tuple[Any, ...]]:

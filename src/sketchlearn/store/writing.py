@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchlearn.exceptions import InputError, Option
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.parts import mark
 from sketchlearn.sources import Source
@@ -66,8 +67,10 @@ def check_unchanged(units: list[Unit], known: Mapping[str, str], replace_: bool)
     names = set(known.values())
     for unit in units:
         if unit.identity is not None and unit.name in names and not replace_:
-            raise ValueError(
-                f"{unit.name} was added before and has changed since: pass replace=True to replace its old rows"
+            raise InputError(
+                f"{unit.name} was added before and has changed since; ",
+                Option("replace", True),
+                " replaces its old rows",
             )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sketchlearn.cli.inputs import is_table, read_group, read_model, read_sketch
-from sketchlearn.cli.options import ALPHA, Json, option, verb
+from sketchlearn.cli.options import ALPHA, Json, MinEffect, option, verb
 from sketchlearn.cli.outputs import Code, emit, usage, warnings_as_notes, working
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def compare_(
         list[str] | None, option("Groups of the table to compare: two, or one against all others.", "--group", "-g")
     ] = None,
     alpha: Annotated[float, option(ALPHA)] = 0.01,
+    min_effect: MinEffect = 0.0,
     as_json: Json = False,
 ) -> None:
     """Compare two sketches, or a sketch and a model: distance (MMD), p-value, and columns that moved.
@@ -39,6 +40,8 @@ def compare_(
     """
     if not 0 < alpha < 1:
         raise usage(f"--alpha must be between 0 and 1, got {alpha}")
+    if not min_effect >= 0:
+        raise usage(f"--min-effect must not be negative, got {min_effect}")
     if a == b == "-":
         raise usage("standard input (-) can be read only once")
     if (b is None) == (not group):
@@ -47,16 +50,20 @@ def compare_(
 
     model = None if b is None else _model(b)
     if model is not None:
+        if min_effect:
+            raise usage("--min-effect is for two sketches; a model has no effect")
         alarm = _against_model(a, b or "", model, alpha)
     else:
         with working("comparing"), warnings_as_notes():
-            (alarm,) = drift(_pair(a, b, group or []), alpha=alpha, correction="none")
+            (alarm,) = drift(_pair(a, b, group or []), alpha=alpha, correction="none", min_effect=min_effect)
     change = alarm.change
     verdict = "the sketches differ" if model is None else "the rows don't follow the model"
     text = f"distance {change.distance:.4g}, p-value {change.p_value:.3g}"
     if change.effect == change.effect:
         text = f"distance {change.distance:.4g} (effect {change.effect:.2f}), p-value {change.p_value:.3g}"
-    lines = [f"{verdict if alarm.differs else 'no difference beyond sampling noise'}: {text}"]
+    if not alarm.differs:
+        verdict = alarm.verdict if alarm.significant else "no difference beyond sampling noise"
+    lines = [f"{verdict}: {text}"]
     if alarm.differs and model is None:
         lines.append(alarm.verdict.removeprefix("differs: ").removeprefix("differs, but "))
     emit({**alarm.facts(), "alpha": alpha}, as_json, "\n".join(lines))
@@ -73,7 +80,7 @@ def _against_model(path: str, name: str, model: Mixture, alpha: float) -> Alarm:
         Path(path).stem, Path(name).stem, result.statistic**0.5, result.expected**0.5, result.distance, result.p_value,
         result.counts[0], "model",
     )  # fmt: skip
-    return Alarm(change, result.p_value, result.differs(alpha))
+    return Alarm(change, result.p_value, result.differs(alpha), (), result.differs(alpha))
 
 
 def _pair(a: str, b: str | None, groups: list[str]) -> dict[str, Sketch]:

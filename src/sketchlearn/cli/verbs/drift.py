@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from sketchlearn.cli.inputs import labelled_sketches
-from sketchlearn.cli.options import ALPHA, Json, option, verb
+from sketchlearn.cli.options import ALPHA, Json, MinEffect, option, verb
 from sketchlearn.cli.outputs import Code, check_output, emit, usage, warnings_as_notes, working, write_bytes
 from sketchlearn.words import one_line
 
@@ -29,9 +29,7 @@ def drift_(
         ),
     ] = "holm",
     min_distance: Annotated[float, option("Ignore smaller distances, even if they are significant.")] = 0.0,
-    min_effect: Annotated[
-        float, option("Smaller effects raise no alarm: 0.3 leaves out small changes, 0.5 all but large ones.")
-    ] = 0.0,
+    min_effect: MinEffect = 0.0,
     output: Annotated[
         str | None, option("Write a page with tables and a picture to this file.", "--output", "-o")
     ] = None,

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sketchlearn.sketches import Sketch
 
 Source = Annotated[str, typer.Argument(help="A sketch; - for standard input.")]
-Components = Annotated[int, option("Number of components.", "-k", "--components", min=1)]
-Clusters = Annotated[int, option("Number of clusters.", "-k", "--components", min=1)]
-Model = Annotated[str, option("Where to write the model (JSON); - for standard output.", "-o", "--output")]
+Components = Annotated[int, option("Number of components.", "--components", "-k", min=1)]
+Clusters = Annotated[int, option("Number of clusters; 'sweep' finds it.", "--components", "-k", min=1)]
+Model = Annotated[str, option("Where to write the model (JSON); - for standard output.", "--output", "-o")]
 Explain = Annotated[
     bool, option("Show how the decoder found the model, stage by stage, on standard error.", "--explain")
 ]
@@ -166,7 +166,7 @@ def regression(
 @_learns("sketch data.parquet --task ica -o ica.sketch", "learn ica ica.sketch -o model.json")
 def ica(
     sketch: Source,
-    k: Annotated[int | None, option("Number of sources to keep; by default all.", "-k", "--components", min=1)] = None,
+    k: Annotated[int | None, option("Number of sources to keep; by default all.", "--components", "-k", min=1)] = None,
     seed: Seed = 0,
     budget: Budget = None,
 ) -> Learned:
@@ -186,7 +186,7 @@ def cca(
     target: Annotated[list[str], option("Columns of the second group, separated by commas.")],
     predictors: Annotated[list[str] | None, option("Columns of the first group; by default all others.")] = None,
     k: Annotated[
-        int | None, option("Number of pairs; by default the significant ones.", "-k", "--components", min=1)
+        int | None, option("Number of pairs; by default the significant ones.", "--components", "-k", min=1)
     ] = None,
 ) -> Learned:
     """Compute canonical correlations of two groups of columns, from quadratic features."""
@@ -210,7 +210,7 @@ def mixture_regression(
     predictors: Annotated[
         list[str] | None, option("Columns to predict from, separated by commas; by default all others.")
     ] = None,
-    k: Annotated[int | None, option("Number of components.", "-k", "--components", min=1)] = None,
+    k: Annotated[int | None, option("Number of components.", "--components", "-k", min=1)] = None,
     seed: Seed = 0,
     budget: Budget = None,
 ) -> Learned:
@@ -297,7 +297,7 @@ def classifier(
         Literal["auto", "ridge", "lda", "qda", "naive-bayes", "mixture", "mean"],
         option("How to classify; auto chooses by the features of the sketches."),
     ] = "auto",
-    k: Annotated[int, option("For mixtures: components per class.", "-k", "--components", min=1)] = 1,
+    k: Annotated[int, option("For mixtures: components per class.", "--components", "-k", min=1)] = 1,
     covariance: Annotated[Covariance, option("For mixtures: shape of the components.")] = "full",
     balanced: Annotated[bool, option("Give all classes equal weight.")] = False,
     seed: Seed = 0,

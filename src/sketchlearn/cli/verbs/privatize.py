@@ -97,7 +97,7 @@ def privatize(
         _no_ledger(book)
         if output != "-":
             left = "" if book is None or dataset is None else _left(book, dataset)
-            emit({"output": output, **told}, as_json, f"{output}\n{text}{left}")
+            emit({"output": output, **told}, as_json, f"{_line(output, noisy)}\n{text}{left}")
         return
     if (user, max_rows_per_user, columns, category, bounds, where, format) != (None,) * 7:
         raise usage("--columns, --category, --bounds, --user, --where and --format are for rows, but this is a sketch")
@@ -142,7 +142,11 @@ def privatize(
         if book is not None and dataset is not None:
             facts["left"] = book.left(dataset)
         left = "" if book is None or dataset is None else _left(book, dataset)
-        emit(facts, as_json, f"{output}\n{noisy.privacy.explain()}{left}")
+        emit(facts, as_json, f"{_line(output, noisy)}\n{noisy.privacy.explain()}{left}")
+
+
+def _line(output: str, noisy: Any) -> str:
+    return f"{output}: {noisy.features.size} features, private"
 
 
 def _no_ledger(book: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,8 @@ def report(
 ) -> None:
     """Write a page with tables and interactive pictures that works offline, in light and dark."""
     check_output(output, model, sketch, as_json=as_json)
+    if output != "-" and Path(output).suffix.lower() not in ("", ".html", ".htm"):
+        raise usage(f"{output}: a report is an HTML page; give it a name that ends with .html")
     if ks is not None and sketch is None:
         raise usage("--ks needs --sketch: the sweep decodes the sketch")
     if model == "-" and sketch == "-":

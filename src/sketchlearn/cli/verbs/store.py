@@ -68,7 +68,10 @@ def ingest(
     as_json: Json = False,
 ) -> None:
     """Add files, each of them once. To continue after an interruption, run the same command again."""
-    found = _opened(place).ingest(
+    opened = _opened(place)
+    if not _has_datasets(opened):
+        raise usage(f"{place} has no dataset yet: make one first, with 'sketchlearn store init {place} -f map.json'")
+    found = opened.ingest(
         data if len(data) > 1 else data[0], dataset=dataset, source=source, replace=replace, atomic=atomic,
         workers=workers, progress=progress, on_invalid="skip" if skip_invalid else "raise",
         columns=names_in(columns), where=where, format=format, delimiter=delimiter,
@@ -84,6 +87,13 @@ def info(place: Place, as_json: Json = False) -> None:
     facts = {name: {**_dataset_facts(d), **_contents(opened, name)} for name, d in opened.datasets().items()}
     lines = [f"{name}: " + ", ".join(f"{k} {v}" for k, v in one.items()) for name, one in facts.items()]
     emit({"bytes": opened.backend.size(), "datasets": facts}, as_json, "\n".join(lines) or "no datasets")
+
+
+def _has_datasets(opened: Any) -> bool:
+    try:
+        return bool(opened.datasets())
+    except FileNotFoundError:
+        return False
 
 
 def _dataset_facts(dataset: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ it from which on the model is wrong."""
 
 ENOUGH = 10  # features for each number of the centres: the usual size
 _ONE_COLUMN = 0.95  # share of the variance from which on one column decides alone
-_SHOWN = 2  # clusters without a centre that are named
+_SHOWN = 2  # clusters without a centre, and constant columns, that are named
 
 
 def of_graded(
@@ -46,6 +46,9 @@ def of_graded(
     ]
     if code in (Code.DOUBTFUL, Code.MISFIT):
         said.append(f"Try first: {_remedy(grade, problem, names, k, what)}")
+    alone = [name for name, low, high in zip(names, *problem.box, strict=True) if low == high]
+    if alone and code is not Code.RELIABLE:
+        said.append(f"Leave out {', '.join(alone[:_SHOWN])}{', ...' * (len(alone) > _SHOWN)}: it has one value only")
     if blind:
         far = names[grade.opinions.far_column]
         said.append(f"The map can't see what the farthest rows in {far} cost: it has no frequencies low enough")
@@ -88,7 +91,8 @@ def _remedy(grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what
         end = _value(problem, said.far_column, said.far_place)
         reached = f"{end:,.0f}" if abs(end) >= 1e4 else f"{end:.4g}"
         other = "k-medians or a mixture" if what == "k-means" else "a mixture"
-        return f"{first}clip {column} or take its logarithm (it reaches {reached}), or use {other}"
+        logarithm = " or take its logarithm" * (end > 0)
+        return f"{first}clip {column}{logarithm} (it reaches {reached}), or use {other}"
     if worst == "coarse":
         return f"{first}design the map for {k} clusters or more (this one is too coarse), or ask for fewer clusters"
     larger = max(2 * problem.size, ENOUGH * k * problem.dim)

@@ -362,7 +362,7 @@
       const short = r.label.length > 11 ? r.label.slice(0, 10) + "…" : r.label;
       if (i % every === 0) text(chart.svg, chart.x(i), chart.height - chart.box.bottom + 17, short, { "text-anchor": "middle" });
     });
-    chart.legend([["differs", css("--warn")], ["no change beyond noise", css("--good")], ["what noise alone reaches", css("--bar")]]);
+    chart.legend([["differs", css("--warn")], ["no alarm", css("--good")], ["what noise alone reaches", css("--bar")]]);
   });
 
   // -- tables -------------------------------------------------------------------------------------
