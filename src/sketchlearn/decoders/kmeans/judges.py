@@ -2,7 +2,7 @@
 
 No judge is right, but their median is near it.  Judges are fits that were made of the sketch, refitted to a half of
 the frequencies: rows are fixed and frequencies are random, so halves of these are the right resampling.  Far components
-get the weights that a half of the low frequencies gives them.  The excess of centres under a density is that over
+are searched for again with either half.  The excess of centres under a density is that over
 k-means on draws from it, begun at the centres and at components.
 
 What no fit can see is judged by the box of the rows, where the map has no frequencies low enough to see them: how much

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,17 +130,16 @@ class FarComponents:
         mixture = self.mixture
         return Mixture(mixture.weights[-self.far :], mixture.means[-self.far :], mixture.covariances[-self.far :])
 
-    def halves(self, rng: np.random.Generator) -> list[Mixture]:
-        """The far components with the weights that either half of the low frequencies gives them."""
-        found, search = self.beyond, self.search
-        shapes = np.diagonal(found.covariances, axis1=1, axis2=2)
-        far = State(DIAGONAL, found.weights, found.means - search.mean, shapes)
-        first = np.isin(np.arange(len(search.w)), rng.permutation(len(search.w))[: len(search.w) // 2])
-        out = []
-        for part in (first, ~first):
-            own, again = search.weighed(far, part)
-            out.append(replace(found, weights=again.weights / (own.sum() + again.weights.sum())))
-        return out
+    def halves(self, rng: np.random.Generator) -> list[Mixture | None]:
+        """Far components that are found with either half of the frequencies; None where a half finds none.
+
+        Places count too: components that keep theirs agree about rows that are elsewhere.
+        """
+        search = self.search
+        low, others = (_half(len(w), rng) for w in (search.w, search.others[0].frequencies()))
+        parts = (low, others), (~low, ~others)
+        found = [_found(partial(search.restricted, *part)) for part in parts]
+        return [half.beyond if half is not None and half.far else None for half in found]
 
 
 def far_components(low: Low, bulk: Mixture, centers: Array) -> FarComponents | None:
@@ -157,12 +159,19 @@ def far_components(low: Low, bulk: Mixture, centers: Array) -> FarComponents | N
     >>> round(found.rows * 5000), found.column, bool(found.cost > 0.8)
     (3, 0, True)
     """
-    search = _Search(low, bulk, centers)
+    found = _found(lambda: _Search(low, bulk, centers))
+    return found if found is not None and found.cost >= COST else None
+
+
+def _found(search: Callable[[], _Search]) -> FarComponents | None:
     try:
-        found = search.found()
+        return search().found()
     except (RuntimeError, np.linalg.LinAlgError):  # least squares did not converge: nothing is known of far rows
         return None
-    return found if found.cost >= COST else None
+
+
+def _half(count: int, rng: np.random.Generator) -> Flags:
+    return np.isin(np.arange(count), rng.permutation(count)[: count // 2])
 
 
 class _Search:
@@ -170,7 +179,6 @@ class _Search:
 
     def __init__(self, low: Low, bulk: Mixture, centers: Array) -> None:
         self.n, self.mean, self.d = low.n, bulk.mean, bulk.dim
-        self.root: Array
         self.bulk = State(FULL, bulk.weights / bulk.weights.sum(), bulk.means - self.mean, bulk.full_covariances())
         self.centers = centers - self.mean
         self.lower, self.upper = low.box[0] - self.mean, low.box[1] - self.mean
@@ -190,6 +198,7 @@ class _Search:
         self.w, self.y = low.w[chosen], real(z[chosen])
         self.operator = DenseOperator(self.w)
         self.noise = _within(self.w, self.cells, self.n)
+        self.root = self._root(self.noise)
         self.others = self._others(low.w[~chosen], z[~chosen])
 
     def _root(self, noise: Array) -> Array:
@@ -214,25 +223,32 @@ class _Search:
 
     # -- weights ---------------------------------------------------------------------------------
 
-    def weighed(self, far: State, part: Flags | None = None) -> tuple[Array, State]:
-        """Weights of the bulk and of far components: non-negative, of sum 1, the bulk's near what they were.
+    def restricted(self, low: Flags, others: Flags) -> _Search:
+        """The search with some of the frequencies."""
+        out, both = copy(self), np.concatenate([low, low])
+        out.w, out.y, out.noise = self.w[low], self.y[both], self.noise[np.ix_(both, both)]
+        out.operator, out.root = DenseOperator(out.w), self._root(out.noise)
+        operator, target, scale = self.others
+        both = np.concatenate([others, others])
+        out.others = DenseOperator(operator.frequencies()[others]), target[both], scale[both]
+        return out
 
-        With `part`, by these low frequencies alone.
-        """
+    def weighed(self, far: State) -> tuple[Array, State]:
+        """Weights of the bulk and of far components: non-negative, of sum 1, the bulk's near what they were."""
         k, own = self.bulk.k, self.bulk.weights
-        operator, root, y = self.operator, self.root, self.y
-        if part is not None:
-            both = np.concatenate([part, part])
-            operator, y = DenseOperator(self.w[part]), y[both]
-            root = self._root(self.noise[np.ix_(both, both)])
-        matrix = np.hstack([real(_atoms(self.bulk, operator)), real(_atoms(far, operator))])
         tight = 1.0 / (BULK * own + 1e-9)
-        rows = [_solve(root, matrix), np.full((1, k + far.k), self.n), np.eye(k, k + far.k) * tight[:, None]]
-        values = [_solve(root, y), np.array([self.n]), own * tight]
-        if part is None:
-            operator, target, scale = self.others
-            both_atoms = np.hstack([real(_atoms(self.bulk, operator)), real(_atoms(far, operator))])
-            rows, values = [*rows, both_atoms * scale[:, None]], [*values, target]
+        others, target, scale = self.others
+        low, high = (
+            np.hstack([real(_atoms(state, operator)) for state in (self.bulk, far)])
+            for operator in (self.operator, others)
+        )
+        rows = [
+            _solve(self.root, low),
+            high * scale[:, None],
+            np.full((1, k + far.k), self.n),
+            np.eye(k, k + far.k) * tight[:, None],
+        ]
+        values = [_solve(self.root, self.y), target, np.array([self.n]), own * tight]
         x = _non_negative(np.vstack(rows), np.concatenate(values))
         return x[:k], far.with_weights(x[k:])
 
@@ -263,6 +279,7 @@ class _Search:
         """Far places of single columns that carry enough of the spread, by the frequencies along each alone."""
         found: dict[int, list[Place]] = {}
         single = (self.w != 0).sum(1) == 1
+        none = np.zeros(len(self.others[1]) // 2, bool)
         for j in range(self.d):
             places = self.along(j)
             if not places:
@@ -271,7 +288,7 @@ class _Search:
             if not part.any():
                 found[j] = places
                 continue
-            far = self.weighed(self.at(places), part)[1]
+            far = self.restricted(part, none).weighed(self.at(places))[1]
             carried = far.weights * far.means[:, j] ** 2
             kept = carried > 0.25 * SHARE * self.spread
             if carried[kept].sum() > SHARE * self.spread:
@@ -299,7 +316,6 @@ class _Search:
 
     def found(self) -> FarComponents:
         """Weights of candidates, those that have any refined, and weights again."""
-        self.root = self._root(self.noise)
         own, far = self.weighed(self.candidates())
         far = self._some(far)
         if far.k and self.cost(far) >= 0.5 * COST:
