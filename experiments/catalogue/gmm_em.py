@@ -27,12 +27,13 @@ SKETCHED = {
 
 def cells(full: bool) -> list[Cell]:
     if full:
-        return [Cell({"k": k, "n": n}, 20 if k == 5 else 5) for k in (5, 20) for n in (10**3, 10**4, 10**5, 10**6)]
+        many = {10**3: 5, 10**4: 5, 10**5: 10, 10**6: 2}
+        return [Cell({"k": 5, "n": n}, 10) for n in many] + [Cell({"k": 20, "n": n}, sets) for n, sets in many.items()]
     return [Cell({"k": 5, "n": n}, 10) for n in (10**4, 10**5)] + [Cell({"k": 20, "n": 10**5}, 2)]
 
 
 def methods(setting: Setting) -> tuple[str, ...]:
-    many = setting["k"] * setting["n"] > 10**6
+    many = setting["k"] > 5 and setting["n"] > 10**4
     return tuple(m for m in ("EM ×1", "EM ×10", *SKETCHED, "default") if not (many and m == "EM ×10"))
 
 

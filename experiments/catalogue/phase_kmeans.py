@@ -44,12 +44,12 @@ def cells(full: bool) -> list[Cell]:
         size += [Cell({"panel": "phase", "k": 20, "d": 60, "size": m}, 10) for m in SIZES]
     shapes = [(10, 2), (10, 5), (10, 10), (10, 20), (5, 10), (20, 10)]
     collapse = [
-        Cell({"panel": "collapse", "k": k, "d": d, "size": m}, 20 if full else 3)
+        Cell({"panel": "collapse", "k": k, "d": d, "size": m, **({"n": 10 * ROWS} if full else {})}, 10 if full else 3)
         for k, d in shapes
         for m in COLLAPSE_SIZES
     ]
     limits = [
-        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 20 if full else 3)
+        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 10 if full else 3)
         for k, d in WIDE
         for v in (10, 100, 1000)
         for m in ((1.5, 2) if full else (2,))
@@ -67,22 +67,28 @@ def methods(setting: Setting) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _data(panel: str, k: int, d: int, variance: float, seed: int) -> tuple[Any, float, float]:
+def _data(panel: str, k: int, d: int, n: int, variance: float, seed: int) -> tuple[Any, float, float]:
     """Rows, the scale of published maps and the best known cost; shared by the sizes of a seed."""
     rng = np.random.default_rng([1, seed, k, d])
     if panel == "collapse":
-        data = sl.datasets.clusters(ROWS, k, d, separation=1.5, weights="dirichlet", seed=rng)
+        data = sl.datasets.clusters(n, k, d, separation=1.5, weights="dirichlet", seed=rng)
         scale = keriven(data.rows[:5000], k, seed)
     else:
-        data = sl.datasets.clusters(ROWS, k, d, variance=variance, seed=rng)
+        data = sl.datasets.clusters(n, k, d, variance=variance, seed=rng)
         scale = chatalic_scale(k, d, variance)
     return data, scale, best_cost(data.rows, k, data.centers)
+
+
+@lru_cache(maxsize=64)
+def _box(*shape_and_seed: Any) -> float:
+    return box_cost(_data(*shape_and_seed)[0].rows, shape_and_seed[1], shape_and_seed[-1])
 
 
 def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
     k, d, panel = setting["k"], setting["d"], setting["panel"]
     size = int(setting["size"] * k * d)
-    data, scale, best = _data(panel, k, d, setting.get("variance", separated_variance(k, d)), seed)
+    shape = panel, k, d, setting.get("n", ROWS), setting.get("variance", separated_variance(k, d))
+    data, scale, best = _data(*shape, seed)
     sketch = None
     for method in methods:
         if method == "k-means++ ×3":
@@ -99,7 +105,7 @@ def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[t
         if centers is not None:
             values["rse"] = mean_cost(data.rows, centers) / best
         if panel == "collapse":
-            values["rse_published"] = values["rse"] * best / box_cost(data.rows, k, seed)
+            values["rse_published"] = values["rse"] * best / _box(*shape, seed)
         yield method, values
 
 
