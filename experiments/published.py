@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sketchlearn as sl
+from sketchlearn.datasets import separated_variance
 from sketchlearn.designs.scale import expected_separation
 
 Array = npt.NDArray[np.float64]
@@ -28,6 +29,11 @@ KMEANS: dict[str, tuple[str, dict[str, Any]]] = {
 def chatalic_scale(k: int, d: int, variance: float) -> float:
     """Expected smallest distance of two centres (Chatalic 2020, eq. 4.14)."""
     return expected_separation(k, d) * math.sqrt(variance)
+
+
+def far_of(k: int, d: int) -> float:
+    """Four standard deviations of a column of separated clusters: a public box."""
+    return float(4.0 * np.sqrt(separated_variance(k, d) + 1.0))
 
 
 def published_map(d: int, size: int, scale: float, seed: int, radial: str = "adapted", **options: Any) -> Any:
