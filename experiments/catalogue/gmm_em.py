@@ -27,9 +27,9 @@ SKETCHED = {
 
 def cells(full: bool) -> list[Cell]:
     if full:
-        many = {10**3: 5, 10**4: 5, 10**5: 10, 10**6: 2}
-        return [Cell({"k": 5, "n": n}, 10) for n in many] + [Cell({"k": 20, "n": n}, sets) for n, sets in many.items()]
-    return [Cell({"k": 5, "n": n}, 10) for n in (10**4, 10**5)] + [Cell({"k": 20, "n": 10**5}, 2)]
+        sets = {5: {10**3: 10, 10**4: 10, 10**5: 10, 10**6: 3}, 20: {10**3: 3, 10**4: 3, 10**5: 10, 10**6: 1}}
+        return [Cell({"k": k, "n": n}, count) for k, counts in sets.items() for n, count in counts.items()]
+    return [Cell({"k": 5, "n": n}, 10) for n in (10**4, 10**5)] + [Cell({"k": 20, "n": 10**5}, 10)]
 
 
 def methods(setting: Setting) -> tuple[str, ...]:

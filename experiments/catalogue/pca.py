@@ -31,9 +31,7 @@ def cells(full: bool) -> list[Cell]:
         for m in SIZES
     ]
     spectrum = [Cell({"panel": "spectrum", "d": 60, "k": 3, "size": 8, "decay": a}, sets) for a in (1.0, 2.0)]
-    private = [
-        Cell({"panel": "private", "d": 100, "k": 5, "n": 100_000, "epsilon": e}, sets if full else 4) for e in EPSILONS
-    ]
+    private = [Cell({"panel": "private", "d": 100, "k": 5, "n": 100_000, "epsilon": e}, sets) for e in EPSILONS]
     return rank + spectrum + private
 
 
