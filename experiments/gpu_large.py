@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sketchlearn as sl
-from experiments.published import chatalic_scale, far_of, published_map
+from experiments.published import public_map, published_map
 from sketchlearn.datasets import separated_variance
 from sketchlearn.features import FeatureMap
 
@@ -41,7 +41,7 @@ PRIVATE_SETS = 10
 BACKGROUND_K, BACKGROUND_D = 64, 12  # Keriven 2017, Table 5.2
 BACKGROUND_SIZES = (1000, 3000, 10_000)
 BACKGROUND_SETS = 3
-SPEAKERS, CLAIMED = 1000, 100
+SPEAKERS, CLAIMED = 1000, 50
 SPREAD = 0.12  # of speakers' means, in widths: the equal error rate of EM is then about that of speech, 30 %
 CHUNK = 200_000  # rows
 
@@ -123,11 +123,7 @@ def designed(job: Job) -> FeatureMap:
     """The map of a job: from public constants, or from pilot rows of a hundred speakers (needs scikit-learn)."""
     if job.data == "private":
         options: dict[str, Any] = {"features_per_row": job.per_row} if job.per_row else {}
-        if job.map == "published":
-            scale = chatalic_scale(job.k, job.d, separated_variance(job.k, job.d))
-            return published_map(job.d, job.size, scale, job.seed, **options)
-        far = far_of(job.k, job.d)
-        return sl.design(bounds=(-far, far), dim=job.d, n_components=job.k, size=job.size, seed=job.seed, **options)
+        return public_map(job.k, job.d, job.size, job.seed, designed=job.map == "default", **options)
     pilot = np.concatenate([chunk(job, part, 50) for part in range(100)])
     if job.map == "published":
         from sketchlearn.designs.scale import keriven

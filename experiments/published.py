@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import sketchlearn as sl
 from sketchlearn.datasets import separated_variance
 from sketchlearn.designs.scale import expected_separation
+from sketchlearn.privacy import insecure_noise
 
 Array = npt.NDArray[np.float64]
 ADAPTED_SECOND_MOMENT = 2.3039
@@ -43,6 +45,14 @@ def published_map(d: int, size: int, scale: float, seed: int, radial: str = "ada
     )
 
 
+def public_map(k: int, d: int, size: int, seed: int, *, designed: bool, **options: Any) -> Any:
+    """A map from public constants: the default's from a box, or the published one at the scale of equation 4.14."""
+    if designed:
+        far = far_of(k, d)
+        return sl.design(bounds=(-far, far), dim=d, n_components=k, size=size, seed=seed, **options)
+    return published_map(d, size, chatalic_scale(k, d, separated_variance(k, d)), seed, **options)
+
+
 def designed_map(rows: Array, k: int, size: int, seed: int, **options: Any) -> Any:
     """The map of the library's default for k-means, from a thousand pilot rows."""
     return sl.design(rows[:1000], n_components=k, size=size, seed=seed, **options)
@@ -64,6 +74,17 @@ def boxed(sketch: sl.Sketch, lower: npt.ArrayLike, upper: npt.ArrayLike) -> sl.S
     d = sketch.features.dim
     low, high = (np.broadcast_to(np.asarray(edge, np.float64), (d,)).copy() for edge in (lower, upper))
     return replace(sketch, lower=low, upper=high)
+
+
+def private_centers_of(sketch: sl.Sketch, setting: dict[str, Any], method: str, seed: int) -> Any:
+    """Centres from a private release of a sketch; CL-OMPR has twenty candidates a step and the public box."""
+    k, d, epsilon = setting["k"], setting["d"], setting["epsilon"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # noise from a seed, many releases of one sketch: nothing here is published
+        with insecure_noise(1000 * seed + int(1000 * epsilon) % 997):
+            released = sl.privatize(sketch, epsilon, setting.get("delta", 0.0), public_map=True)
+        boxed_or_not = released if method == "default" else boxed(released, -far_of(k, d), far_of(k, d))
+        return centers_of(boxed_or_not, k, method, seed)
 
 
 def with_noise(sketch: sl.Sketch, variance: float, seed: int, *, told: bool) -> sl.Sketch:
