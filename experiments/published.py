@@ -13,7 +13,6 @@ import numpy.typing as npt
 import sketchlearn as sl
 from sketchlearn.datasets import separated_variance
 from sketchlearn.designs.scale import expected_separation
-from sketchlearn.privacy import insecure_noise
 
 Array = npt.NDArray[np.float64]
 ADAPTED_SECOND_MOMENT = 2.3039
@@ -78,6 +77,8 @@ def boxed(sketch: sl.Sketch, lower: npt.ArrayLike, upper: npt.ArrayLike) -> sl.S
 
 def private_centers_of(sketch: sl.Sketch, setting: dict[str, Any], method: str, seed: int) -> Any:
     """Centres from a private release of a sketch; CL-OMPR has twenty candidates a step and the public box."""
+    from sketchlearn.privacy import insecure_noise  # needs SciPy, which a machine that only sketches may lack
+
     k, d, epsilon = setting["k"], setting["d"], setting["epsilon"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # noise from a seed, many releases of one sketch: nothing here is published
