@@ -22,9 +22,11 @@ KMEANS: dict[str, tuple[str, dict[str, Any]]] = {
     "CL-OMP": ("clomp", {"starts": 1}),
     "CL-OMPR": ("clompr", {"starts": 1}),
     "CL-OMPR ×20": ("clompr", {"starts": 20}),
-    "CL-AMP": ("cl-amp", {}),
+    "CL-AMP": ("cl-amp", {"prior": "flat", "restarts": 1, "polish": False}),
+    "CL-AMP (normal prior)": ("cl-amp", {}),
 }
-"""Decoders of k-means by the names of the page: one candidate a step is the published form, 20 is the library's."""
+"""Decoders of k-means by the names of the page: one candidate a step is the published form, 20 is the library's; the
+library's CL-AMP has a normal prior and descents."""
 
 
 def chatalic_scale(k: int, d: int, variance: float) -> float:

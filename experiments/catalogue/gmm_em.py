@@ -27,7 +27,7 @@ SKETCHED = {
 
 def cells(full: bool) -> list[Cell]:
     if full:
-        sets = {5: {10**3: 10, 10**4: 10, 10**5: 10, 10**6: 3}, 20: {10**3: 3, 10**4: 3, 10**5: 10, 10**6: 1}}
+        sets = {5: {10**3: 10, 10**4: 10, 10**5: 10, 10**6: 2}, 20: {10**3: 2, 10**4: 2, 10**5: 10}}
         return [Cell({"k": k, "n": n}, count) for k, counts in sets.items() for n, count in counts.items()]
     return [Cell({"k": 5, "n": n}, 10) for n in (10**4, 10**5)] + [Cell({"k": 20, "n": 10**5}, 10)]
 

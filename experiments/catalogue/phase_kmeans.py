@@ -35,6 +35,7 @@ from sketchlearn.designs.scale import keriven
 SIZES = (1, 1.5, 2, 3, 5, 7, 10)
 ROWS = 10_000
 GREEDY = ("CL-OMP", "CL-OMPR", "CL-OMPR ×20")
+MESSAGES = ("CL-AMP", "CL-AMP (normal prior)")
 COLLAPSE_SIZES = (1, 2, 3, 5, 10)
 WIDE = ((5, 2), (10, 10), (20, 10), (10, 50))
 
@@ -42,15 +43,15 @@ WIDE = ((5, 2), (10, 10), (20, 10), (10, 50))
 def cells(full: bool) -> list[Cell]:
     size = [Cell({"panel": "phase", "k": 10, "d": 10, "size": m}, 100 if full else 10) for m in SIZES]
     if full:
-        size += [Cell({"panel": "phase", "k": 20, "d": 60, "size": m}, 3) for m in COLLAPSE_SIZES]
+        size += [Cell({"panel": "phase", "k": 20, "d": 60, "size": m}, 2) for m in COLLAPSE_SIZES]
     shapes = [(10, 2), (10, 5), (10, 10), (10, 20), (5, 10), (20, 10)]
     collapse = [
-        Cell({"panel": "collapse", "k": k, "d": d, "size": m, **({"n": 10 * ROWS} if full else {})}, 5 if full else 10)
+        Cell({"panel": "collapse", "k": k, "d": d, "size": m, **({"n": 10 * ROWS} if full else {})}, 3 if full else 10)
         for k, d in shapes
         for m in COLLAPSE_SIZES
     ]
     limits = [
-        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 10)
+        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 5 if full else 3)
         for k, d in WIDE
         for v in (10, 100, 1000)
         for m in ((1.5, 2) if full else (2,))
@@ -63,8 +64,8 @@ def methods(setting: Setting) -> tuple[str, ...]:
         return ("CL-OMPR",)
     if setting["panel"] == "limits":
         return ("default",)
-    names = (*GREEDY, "CL-AMP", "k-means++ ×3", "default")
-    return names if setting["d"] <= 10 else ("CL-OMPR", "CL-AMP", "k-means++ ×3", "default")
+    names = (*GREEDY, *MESSAGES, "k-means++ ×3", "default")
+    return names if setting["d"] <= 10 else ("CL-OMPR", *MESSAGES, "k-means++ ×3", "default")
 
 
 @lru_cache(maxsize=64)
@@ -138,9 +139,12 @@ def judge_greedy(rows: list[Row]) -> Finding:
 def judge_messages(rows: list[Row]) -> Finding:
     some = _phase(rows)
     at = [_at(some, "CL-AMP", m) for m in (1.5, 2)]
-    text = ", ".join(f"{m:g}kd {shown(column(some, 'rse', method='CL-AMP', size=m))}" for m in (1, 1.5, 2, 3))
-    code = verdict(at[1] <= SUCCESS) if known(*at) else "not run"
-    return Finding(code, f"median cost {text} (with the library's normal prior, not the flat one)")
+    text = [
+        ", ".join(f"{m:g}kd {shown(column(some, 'rse', method=name, size=m))}" for m in (1, 1.5, 2, 3))
+        for name in MESSAGES
+    ]
+    code = verdict(*(cost <= SUCCESS for cost in at)) if known(*at) else "not run"
+    return Finding(code, f"median cost {text[0]}", f"with the library's normal prior and descents: {text[1]}")
 
 
 def judge_reference(rows: list[Row]) -> Finding:
@@ -228,7 +232,8 @@ EXPERIMENT = Experiment(
     learned=learned,
     assumed={
         "rows of Figure 5.8": "10 000 instead of 100 000",
-        "prior of CL-AMP": "the library's normal prior of the data's width; the published one is flat",
+        "CL-AMP": "one run with a flat prior and no descent; damping and starts are the library's",
+        "a little below 2kd": "1.5kd",
         "coincide": "the size at which the median falls below 1.2 agrees within a factor of two (d ≥ 5)",
     },
     size=(11.0, 4.0),

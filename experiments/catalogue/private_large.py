@@ -16,7 +16,7 @@ from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting,
 from experiments.rulers import Array, attempt, column, known, lloyd, mean_cost, median, number, pick, shown, verdict
 
 K, D = PRIVATE_K, PRIVATE_D
-EPSILONS = {10**6: (1.0, 0.1, 0.01), 10**7: (1.0, 0.1, 0.01, 0.003, 0.001)}
+EPSILONS = {10**6: (1.0, 0.1), 10**7: (1.0, 0.1, 0.01, 0.003, 0.001)}
 MASKED = 4  # kd: the size at which one feature a row is tried
 METHODS = ("CL-OMPR ×20", "default")
 FRESH = 200_000
