@@ -53,7 +53,8 @@ class Passing:
         self, problem: Problem, k: int, rng: np.random.Generator, damping: float = 0.4, *, flat: bool = False
     ) -> None:
         self.problem, self.k, self.rng, self.damping = problem, k, rng, damping
-        self.precision = 0.0 if flat else 1.0  # of the prior: the data have variance 1
+        # of the prior: the data have variance 1; what is unknown stays finite under a flat one, too
+        self.precision = 1e-6 if flat else 1.0
         m = problem.size
         self.iterations = 0
         self.radii = problem.radii.astype(np.float32)
