@@ -27,12 +27,13 @@ SKETCHED = {
 
 def cells(full: bool) -> list[Cell]:
     if full:
-        return [Cell({"k": k, "n": n}, 20 if k == 5 else 5) for k in (5, 20) for n in (10**3, 10**4, 10**5, 10**6)]
-    return [Cell({"k": 5, "n": n}, 10) for n in (10**4, 10**5)] + [Cell({"k": 20, "n": 10**5}, 2)]
+        sets = {5: {10**3: 10, 10**4: 10, 10**5: 10, 10**6: 2}, 20: {10**3: 2, 10**4: 2, 10**5: 10}}
+        return [Cell({"k": k, "n": n}, count) for k, counts in sets.items() for n, count in counts.items()]
+    return [Cell({"k": 5, "n": n}, 10) for n in (10**4, 10**5)] + [Cell({"k": 20, "n": 10**5}, 10)]
 
 
 def methods(setting: Setting) -> tuple[str, ...]:
-    many = setting["k"] * setting["n"] > 10**6
+    many = setting["k"] > 5 and setting["n"] > 10**4
     return tuple(m for m in ("EM ×1", "EM ×10", *SKETCHED, "default") if not (many and m == "EM ×10"))
 
 

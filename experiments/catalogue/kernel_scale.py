@@ -33,7 +33,7 @@ def cells(full: bool) -> list[Cell]:
         for f in FACTORS
     ]
     out += [
-        Cell({"panel": "scale", "radial": "gaussian", "size": 4, "factor": f, "k": k}, sets if full else 3)
+        Cell({"panel": "scale", "radial": "gaussian", "size": 4, "factor": f, "k": k}, sets)
         for k in (5, 20)
         for f in FACTORS
     ]

@@ -23,7 +23,7 @@ SUBSAMPLE = 10_000
 
 def cells(full: bool) -> list[Cell]:
     rows = (10**4, 10**5, 10**6, 10**7) if full else (10**4, 10**5, 10**6)
-    return [Cell({"n": n}, 10 if n < 10**6 or full else 3) for n in rows]
+    return [Cell({"n": n}, 10) for n in rows]
 
 
 def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[tuple[str, Values]]:

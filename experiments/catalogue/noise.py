@@ -114,9 +114,7 @@ EXPERIMENT = Experiment(
         "given share of the sketch's own. The default's map has less power than the published one, so equal ratios "
         "are less noise for it."
     ),
-    cells=lambda full: [
-        Cell({"size": m, "nsr": level}, 50 if full else (10 if m in (4, 10) else 4)) for m in SIZES for level in LEVELS
-    ],
+    cells=lambda full: [Cell({"size": m, "nsr": level}, 50 if full else 10) for m in SIZES for level in LEVELS],
     methods=lambda setting: METHODS if setting["size"] == 10 else METHODS[:4],
     measure=measure,
     claims=(

@@ -29,7 +29,7 @@ from experiments.rulers import (
 from sketchlearn.datasets import separated_variance
 
 K = D = 10
-SIZES = (1.5, 2, 3, 4, 5, 6.5, 8, 10, 12.5)
+SIZES = (1, 1.5, 2, 3, 4, 5, 6.5, 8, 10, 12.5)
 METHODS = ("CL-OMPR", "CL-OMPR, one-bit", "default", "default, one-bit")
 
 
@@ -72,7 +72,11 @@ def judge_shift(rows: list[Row]) -> Finding:
     if known(own):
         mine = f"a factor of {number(own, 2)}"
     else:
-        mine = f"one-bit features from {number(at['default, one-bit'], 2)}kd on, full ones at every size tried"
+        first = (
+            next((x for x in SIZES if median(column(rows, "rse", method=m, size=x)) < 1.1), math.nan)
+            for m in ("default", "default, one-bit")
+        )
+        mine = "median below 1.1 from {:g}kd on, with one-bit features from {:g}kd".format(*first)
     return Finding(code, f"{text}: a factor of {number(theirs, 2)}", mine)
 
 
@@ -92,7 +96,7 @@ def judge_large(rows: list[Row]) -> Finding:
 def learned(rows: list[Row]) -> list[str]:
     rates = ", ".join(
         f"{m:g}kd {rate_shown([v < SUCCESS for v in column(rows, 'rse', method='default, one-bit', size=m)])}"
-        for m in (2, 4, 12.5)
+        for m in (1, 1.5, 2, 4, 12.5)
     )
     return [f"Success of the default with one-bit features: {rates}."]
 

@@ -1,8 +1,7 @@
-"""Chatalic (2020), Figures 9.3 and 9.4: k-means from private sketches."""
+"""Chatalic (2020), Figure 9.3: how large a private sketch of k-means should be."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import numpy as np
 
 import sketchlearn as sl
-from experiments.drawing import legend, lines, order
-from experiments.private_rivals import private_lloyd
-from experiments.published import boxed, chatalic_scale, pass_over, published_map
+from experiments.drawing import legend, lines
+from experiments.published import pass_over, private_centers_of, public_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
 from experiments.rulers import (
     Array,
@@ -24,15 +22,16 @@ from experiments.rulers import (
     median,
     number,
     pick,
-    shown,
     spaced,
     verdict,
 )
-from sketchlearn.datasets import separated_variance
-from sketchlearn.privacy import insecure_noise
 
 SIZES = (1, 2, 4, 10, 20)
-EPSILONS = (1.0, 0.3, 0.1, 0.03, 0.01)
+EPSILONS = {
+    10**4: (1.0, 0.3, 0.1),
+    10**5: (1.0, 0.3, 0.1, 0.03, 0.01),
+    10**6: (0.1, 0.03, 0.01, 0.003, 0.001),
+}
 DELTA = 1e-8
 PUBLISHED = {10**4: 0.14, 10**5: 0.014, 10**6: 0.0014}
 ENOUGH = 1.1
@@ -40,76 +39,38 @@ METHODS = ("CL-OMPR ×20", "default")
 
 
 def cells(full: bool) -> list[Cell]:
-    counts = (10**4, 10**5, 10**6) if full else (10**4, 10**5)
     out = []
-    for n in counts:
-        for delta in (0.0, DELTA):
-            sets = 50 if full else 10 if (n, delta) == (10**5, 0.0) else 4
-            for e in EPSILONS:
+    for n in (10**4, 10**5, 10**6) if full else (10**4, 10**5):
+        for delta in (0.0, DELTA) if full or n == 10**5 else (0.0,):
+            for e in EPSILONS[n]:
                 for m in SIZES if delta == 0.0 or full else (4, 10):
                     setting = {"panel": "size", "k": 4, "d": 8, "n": n, "delta": delta, "epsilon": e, "size": m}
-                    out.append(Cell({**setting, "per_row": 0}, sets))
-    n = 10**7 if full else 2 * 10**5
-    for e in (1.0, 0.1, 0.03):
-        for m, per_row in ((4, 0), (4, 1), (10, 0)):
-            setting = {"panel": "rivals", "k": 10, "d": 10, "n": n, "delta": 0.0, "epsilon": e, "size": m}
-            out.append(Cell({**setting, "per_row": per_row}, 10 if full else 4))
+                    out.append(Cell({**setting, "per_row": 0}, 50 if full else 10))
     return out
 
 
 def methods(setting: Setting) -> tuple[str, ...]:
-    if setting["panel"] == "size":
-        return METHODS
-    return (*METHODS, "private Lloyd") if (setting["size"], setting["per_row"]) == (4, 0) else METHODS
-
-
-def _far(k: int, d: int) -> float:
-    """Four standard deviations of a column: the public box."""
-    return float(4.0 * np.sqrt(separated_variance(k, d) + 1.0))
+    return METHODS
 
 
 @lru_cache(maxsize=2)
-def _data(k: int, d: int, n: int, seed: int) -> tuple[Array, float, float]:
+def _data(k: int, d: int, n: int, seed: int) -> tuple[Array, float]:
     data = sl.datasets.clusters(n, k, d, seed=np.random.default_rng([6, k, n, seed]))
-    return data.rows, mean_cost(data.rows, lloyd(data.rows, data.centers)), float(np.abs(data.rows).max())
+    return data.rows, mean_cost(data.rows, lloyd(data.rows, data.centers))
 
 
-@lru_cache(maxsize=40)
-def _clean(k: int, d: int, n: int, seed: int, size: int, ours: bool, per_row: int) -> sl.Sketch:
+@lru_cache(maxsize=20)
+def _clean(k: int, d: int, n: int, seed: int, size: int, ours: bool) -> sl.Sketch:
     """One exact sketch serves all releases; both maps are chosen from constants, not from rows."""
-    rows, _, _ = _data(k, d, n, seed)
-    variance = separated_variance(k, d)
-    options: dict[str, Any] = {"features_per_row": per_row} if per_row else {}
-    if ours:
-        far = _far(k, d)
-        phi: Any = sl.design(bounds=(-far, far), dim=d, n_components=k, size=size * k * d, seed=seed, **options)
-    else:
-        phi = published_map(d, size * k * d, chatalic_scale(k, d, variance), seed, **options)
-    return pass_over(rows, phi)
-
-
-def _decoded(sketch: sl.Sketch, setting: Setting, method: str, seed: int) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # noise from a seed, many releases of one sketch: nothing here is published
-        with insecure_noise(1000 * seed + int(1000 * setting["epsilon"]) % 997):
-            released = sl.privatize(sketch, setting["epsilon"], setting["delta"], public_map=True)
-        if method == "default":
-            return sl.decode(released, setting["k"], random_state=seed).centers
-        far = _far(setting["k"], setting["d"])
-        return sl.decode(
-            boxed(released, -far, far), setting["k"], decoder="clompr", starts=20, random_state=seed
-        ).centers
+    return pass_over(_data(k, d, n, seed)[0], public_map(k, d, size * k * d, seed, designed=ours))
 
 
 def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
     k, d, n = setting["k"], setting["d"], setting["n"]
-    rows, best, far = _data(k, d, n, seed)
+    rows, best = _data(k, d, n, seed)
     for method in methods:
-        if method == "private Lloyd":
-            centers, seconds = attempt(private_lloyd, rows, k, setting["epsilon"], far, seed)
-        else:
-            sketch = _clean(k, d, n, seed, setting["size"], method == "default", setting["per_row"])
-            centers, seconds = attempt(_decoded, sketch, setting, method, seed)
+        sketch = _clean(k, d, n, seed, setting["size"], method == "default")
+        centers, seconds = attempt(private_centers_of, sketch, setting, method, seed)
         rse = np.inf if centers is None else mean_cost(rows, centers) / best
         yield method, {"rse": rse, "seconds": seconds}
 
@@ -120,7 +81,8 @@ def _at(rows: list[Row], method: str, **setting: Any) -> float:
 
 def _smallest(rows: list[Row], method: str, n: int, delta: float) -> float:
     """The smallest epsilon with a median cost below 1.1 at some size of the sketch."""
-    good = [e for e in EPSILONS if any(_at(rows, method, n=n, delta=delta, epsilon=e, size=m) < ENOUGH for m in SIZES)]
+    costs = {e: [_at(rows, method, n=n, delta=delta, epsilon=e, size=m) for m in SIZES] for e in EPSILONS[n]}
+    good = [e for e, of_sizes in costs.items() if any(cost < ENOUGH for cost in of_sizes)]
     return min(good, default=np.inf)
 
 
@@ -165,34 +127,8 @@ def judge_delta(rows: list[Row]) -> Finding:
     )
 
 
-def judge_masks(rows: list[Row]) -> Finding:
-    some = pick(rows, panel="rivals", size=4, epsilon=1.0)
-    apart = {
-        m: median(column(some, "rse", method=m, per_row=1)) - median(column(some, "rse", method=m, per_row=0))
-        for m in METHODS
-    }
-    code = verdict(abs(apart["CL-OMPR ×20"]) < 0.02) if known(*apart.values()) else "not run"
-    return Finding(
-        code, f"change of the median cost at ε = 1: {number(apart['CL-OMPR ×20'])}", number(apart["default"])
-    )
-
-
-def judge_rival(rows: list[Row]) -> Finding:
-    some = pick(rows, panel="rivals", size=4, per_row=0)
-    levels = order(some, "epsilon")
-    theirs = [median(column(some, "rse", method="private Lloyd", epsilon=e)) for e in levels]
-    greedy = [median(column(some, "rse", method="CL-OMPR ×20", epsilon=e)) for e in levels]
-    if not levels or not known(*theirs, *greedy):
-        return Finding("not run", "not run")
-    text = "; ".join(
-        f"ε = {e:g}: {number(a, 2)} against {number(b, 2)}" for e, a, b in zip(levels, greedy, theirs, strict=True)
-    )
-    own = "; ".join(f"ε = {e:g}: {shown(column(some, 'rse', method='default', epsilon=e), 2)}" for e in levels)
-    return Finding(verdict(*(a < b for a, b in zip(greedy, theirs, strict=True))), text, own)
-
-
 def draw(rows: list[Row], figure: Any) -> None:
-    axes = figure.subplots(1, 3)
+    axes = figure.subplots(1, 2)
     n = 10**5
     for axis, delta in zip(axes, (0.0, DELTA), strict=False):
         some = [
@@ -203,10 +139,6 @@ def draw(rows: list[Row], figure: Any) -> None:
         lines(axis, some, "size", "shown", by="line")
         axis.set(xscale="log", yscale="log", xlabel="m / kd", title=f"k = 4, d = 8, n = 10⁵, δ = {delta:g}")
     axes[0].set_ylabel("cost over the best known (at most 20)")
-    some = [{**r, "shown": min(r["rse"], 50.0)} for r in pick(rows, panel="rivals", size=4, per_row=0)]
-    lines(axes[2], some, "epsilon", "shown")
-    axes[2].set(xscale="log", yscale="log", xlabel="ε", title="k = d = 10, pure ε")
-    axes[2].legend(fontsize=7)
     legend(figure, axes[0], 3)
 
 
@@ -227,15 +159,13 @@ EXPERIMENT = Experiment(
         Claim("Chatalic 2020, Figure 9.3, p. 177", "with pure ε there is a best size of the sketch", judge_shape),
         Claim("Chatalic 2020, section 9.2.4", "ε of at least 0.14, 0.014, 0.0014 for 10⁴, 10⁵, 10⁶ rows", judge_least),
         Claim("Chatalic 2020, Figure 9.3, p. 177", "δ > 0 allows a much smaller ε", judge_delta),
-        Claim("Chatalic 2020, Figure 9.4, p. 178", "one feature a row costs nothing", judge_masks),
-        Claim("Chatalic 2020, Figure 9.4, p. 178", "private Lloyd is worse at every ε", judge_rival),
     ),
     draw=draw,
     assumed={
         "separation and scale of Figure 9.3": "2.5, equation 4.14",
-        "rows": "at most 10⁵ (k = 4) and 2·10⁵ (k = 10) in the quick version; published up to 10⁷",
+        "rows": "at most 10⁵ in the quick version; published up to 10⁶",
         "feasible": "within a factor of three of the published ε",
         "decoder": "CL-OMPR with twenty candidates a step",
     },
-    size=(12.0, 4.6),
+    size=(9.0, 4.6),
 )

@@ -13,7 +13,21 @@ from experiments import rivals
 from experiments.drawing import legend, lines, order
 from experiments.published import designed_map, pass_over
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import attempt, best_cost, column, known, mean_cost, median, pick, shown, timed, verdict
+from experiments.rulers import (
+    attempt,
+    best_cost,
+    better,
+    by_seed,
+    column,
+    known,
+    mean_cost,
+    median,
+    number,
+    pick,
+    shown,
+    timed,
+    verdict,
+)
 
 K, D, ROWS = 10, 10, 20_000
 BUDGETS = (2_000, 4_000, 8_000, 16_000, 32_000)
@@ -25,7 +39,7 @@ KINDS = {
 }
 RIVALS = ("random rows", "lightweight coreset", "coreset tree", "small coreset tree", "BIRCH", "MiniBatchKMeans")
 LABELS = {"default": "sketch"}
-TIE = 5e-4  # of the cost: half a tenth of a per cent, less than data sets differ by
+JUDGED = (8_000, 32_000)
 
 
 @lru_cache(maxsize=8)
@@ -84,40 +98,59 @@ def measure(setting: Setting, seed: int, methods: tuple[str, ...]) -> Iterator[t
         yield method, {"rse": mean_cost(rows, centers) / best, "seconds": first + second, "kept": kept}
 
 
+def _better(rows: list[Row], kind: str, budget: int) -> list[str] | None:
+    """Rivals with a lower cost than the sketch; None if some were not run."""
+    some = pick(rows, kind=kind, bytes=budget)
+    ours = by_seed(pick(some, method="default"), "rse")
+    found = []
+    for rival in methods({"bytes": budget})[:-1]:
+        lower = better(by_seed(pick(some, method=rival), "rse"), ours)
+        if lower is None:
+            return None
+        found += [rival] if lower else []
+    return found
+
+
 def judge(rows: list[Row]) -> Finding:
     text, own, wins = [], [], []
-    for kind in KINDS:
-        some = pick(rows, kind=kind, bytes=8_000)
-        ours = column(some, "rse", method="default")
-        middles = {m: median(column(some, "rse", method=m)) for m in RIVALS}
-        best = min(middles, key=lambda m, at=middles: at[m])
-        theirs = column(some, "rse", method=best)
-        if not known(median(ours), median(theirs)):
-            return Finding("not run", "not run")
-        text.append(f"{kind}: {best} {shown(theirs)}")
-        own.append(f"{kind}: {shown(ours)}")
-        wins.append(median(ours) <= median(theirs) + TIE)
-    return Finding(verdict(*wins), "best rival at 8 kB, " + "; ".join(text), "; ".join(own))
+    for budget in JUDGED:
+        for kind in KINDS:
+            some = pick(rows, kind=kind, bytes=budget)
+            found = _better(rows, kind, budget)
+            middles = {m: median(column(some, "rse", method=m)) for m in RIVALS}
+            if found is None or not known(*middles.values()):
+                return Finding("not run", "not run")
+            best = min(middles, key=lambda m, at=middles: at[m])
+            where = f"{kind}, {budget // 1000} kB"
+            text.append(f"{where}: {best} {shown(column(some, 'rse', method=best), 5)}")
+            own.append(f"{where}: {shown(column(some, 'rse', method='default'), 5)}")
+            wins.append(not found)
+    return Finding(verdict(*wins), "best rival, " + "; ".join(text), "; ".join(own))
 
 
 def learned(rows: list[Row]) -> list[str]:
-    worse = []
+    table = ["| data | bytes | features | sketch | flagged as unreliable | better |", "|---|---|---|---|---|---|"]
     for kind in KINDS:
-        for budget in BUDGETS:
+        for budget in sorted({row["bytes"] for row in rows}):
             some = pick(rows, kind=kind, bytes=budget)
-            ours = median(column(some, "rse", method="default"))
-            better = [
-                f"{m} ({median(column(some, 'rse', method=m)):.4f})"
-                for m in RIVALS
-                if median(column(some, "rse", method=m)) < ours - TIE
-            ]
-            if better:
-                worse.append(f"| {kind} | {budget / 1000:g} kB | {ours:.4f} | {', '.join(better)} |")
-    first = f"**Where the sketch loses**, by more than {TIE:g} of the best known cost (medians):\n\n"
-    table = ["| data | bytes | sketch | better |", "|---|---|---|---|", *worse]
-    parts = [first + "\n".join(table) if worse else "No rival has a lower median cost in any cell."]
+            rivals_ = [f"{m} ({median(column(some, 'rse', method=m)):.5f})" for m in _better(rows, kind, budget) or []]
+            ours = pick(some, method="default")
+            flags = column(ours, "flagged")
+            table.append(
+                f"| {kind} | {budget / 1000:g} kB | {median(column(ours, 'features')):.0f} "
+                f"| {median(column(ours, 'rse')):.5f} | {sum(flags)} of {len(flags)} | {', '.join(rivals_) or 'none'} |"
+            )
+    few = median(column(rows, "features", bytes=BUDGETS[0], method="default")) / (K * D)
+    first = (
+        f"**Where the sketch loses.** With two kilobytes it has {number(few, 2)} features for each coordinate of the "
+        "centres. That is too few: the answer is worthless, and it is flagged as unreliable. Keep random rows "
+        "instead. Above that, the last column names rivals whose cost is lower (the 90 % interval of the median "
+        "difference over data sets excludes zero). Costs are medians. A flag at a good cost is a false alarm: "
+        "the model is of round clusters, and some of these are not.\n\n"
+    )
+    parts = [first + "\n".join(table)]
     names = ("default", *RIVALS)
-    for budget in (8_000, 32_000):
+    for budget in JUDGED:
         lines_ = ["| data | " + " | ".join(LABELS.get(n, n) for n in names) + " |", "|---" * (len(names) + 1) + "|"]
         for kind in KINDS:
             some = pick(rows, kind=kind, bytes=budget)
@@ -166,7 +199,7 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             "no publication; Keriven 2017, section 5.5, compares with coresets",
-            "a sketch is as good as every rival of the same number of bytes, up to 0.0005 of the cost",
+            "no rival of the same number of bytes has a lower cost than a sketch (8 and 32 kB, four kinds of data)",
             judge,
         ),
     ),

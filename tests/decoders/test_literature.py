@@ -84,7 +84,7 @@ def test_bad_options_say_what_is_wrong(easy, decoder):
 
 def test_options_of_message_passing(easy):
     _, _, s = easy
-    for bad in ({"restarts": 0}, {"rounds": 0}, {"damping": 0.0}, {"damping": 1.5}):
+    for bad in ({"restarts": 0}, {"rounds": 0}, {"damping": 0.0}, {"damping": 1.5}, {"prior": "wide"}):
         with pytest.raises(ValueError, match="must be"):
             sl.decode(s, 2, decoder="cl-amp", **bad)
     solution = sl.decode(s, 4, decoder="cl-amp", restarts=1, polish=False, trace=True, random_state=0)
@@ -92,16 +92,17 @@ def test_options_of_message_passing(easy):
     assert solution.iterations > 20
 
 
-def test_message_passing_in_the_published_setting():
+@pytest.mark.parametrize("form", [{}, {"prior": "flat", "restarts": 1, "polish": False}])
+def test_message_passing_in_the_published_setting(form):
     """k = d = 10, separation 2.5, adapted radii at the recommended scale, twice as many features as parameters."""
     rng = np.random.default_rng(0)
     spread = 2.5 * 10**0.1
     centers = rng.normal(size=(10, 10)) * spread
     X = centers[rng.integers(10, size=10_000)] + rng.normal(size=(10_000, 10))
     s = sl.sketch(X, sl.FourierFeatures.draw(dim=10, size=200, scale=2.077 * spread, seed=0))
-    solution = sl.decode(s, 10, decoder="cl-amp", random_state=0)
+    solution = sl.decode(s, 10, decoder="cl-amp", random_state=0, **form)
     assert mean_cost(X, solution.centers) < 1.05 * mean_cost(X, centers)
-    assert solution.reliable
+    assert form or solution.reliable
 
 
 def test_messages_end_when_a_descent_explains_the_sketch(easy):

@@ -30,6 +30,8 @@ SMALL = {
     "one-bit": {"size": 4},
     "pca": {"size": 2},
     "speakers": {"size": 100},
+    "private-large": {"n": 5000, "size": 4},
+    "background-large": {"n": 200_000},
 }
 
 

@@ -49,8 +49,12 @@ class Messages:
 class Passing:
     """Message passing on one problem; buffers are used again."""
 
-    def __init__(self, problem: Problem, k: int, rng: np.random.Generator, damping: float = 0.4) -> None:
+    def __init__(
+        self, problem: Problem, k: int, rng: np.random.Generator, damping: float = 0.4, *, flat: bool = False
+    ) -> None:
         self.problem, self.k, self.rng, self.damping = problem, k, rng, damping
+        # of the prior: the data have variance 1; what is unknown stays finite under a flat one, too
+        self.precision = 1e-6 if flat else 1.0
         m = problem.size
         self.iterations = 0
         self.radii = problem.radii.astype(np.float32)
@@ -171,7 +175,7 @@ class Passing:
         state.scores = scores
         variance = (d / m) / information
         moved = state.means + operator.adjoint(scores * self.inverse).astype(np.float64) * variance[:, None]
-        shrink = 1.0 / (1.0 + variance)  # the prior has variance 1
+        shrink = 1.0 / (1.0 + self.precision * variance)
         moved *= shrink[:, None]
         state.means = moved if first else a * moved + (1.0 - a) * state.means
         state.variances = variance * shrink
