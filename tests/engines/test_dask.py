@@ -4,6 +4,7 @@ import _thread
 import pickle
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -128,8 +129,13 @@ def test_interruption_cancels_and_checkpoints_resume(client, tmp_path):
     write_files(data, [300] * 30)
     here = sl.sketch(data, PHI, **OPTIONS)
     source = slow(sl.read(data, **READING), log)
-    timer = threading.Timer(1.5, _thread.interrupt_main)
-    timer.start()
+
+    def interrupt():
+        while not point.exists():
+            time.sleep(0.01)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         sl.sketch(source, PHI, engine=client, on_invalid="skip", checkpoint=point, checkpoint_every=0.2)
     saved = read_checkpoint(point)

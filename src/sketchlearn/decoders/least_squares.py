@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgWarning
 
 from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.decoders.drive import decoder
-from sketchlearn.decoders.lowrank.solution import full_matrix
+from sketchlearn.decoders.lowrank.solution import full_matrix, unresolved
 from sketchlearn.decoders.pairwise import fit_pairs
 from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.decoders.solution import Code, LowRankSolution, said
@@ -106,7 +106,9 @@ def decode_regression(
             pairs = fit_pairs(moments, shares, x, t, place, sketch.effective_count, None if chosen else ridge)
             fit = _of_coefficients(moments, x, t, pairs.coefficients)
         else:
-            fit = _from_matrix(moments, phi.precision_from_sums(sketch.sums, weight)[x], x, t, ridge, few, count)
+            noise = phi.precision_from_sums(sketch.sums, weight)[x]
+            least = unresolved(phi, sketch.sums, weight)[x]
+            fit = _from_matrix(moments, noise, least, x, t, ridge, few, count)
     else:
         second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng)
         fit = _from_components(second, x, t, ridge, few)
@@ -200,12 +202,17 @@ def _lost_digits(fit: _Fit, rest: Array, freedom: float, names: Sequence[str]) -
     )
 
 
-def _from_matrix(S: Array, noise: Array, x: Index, t: Index, ridge: float, few: int | None, count: float) -> _Fit:
-    """From the normal equations; `noise` is the rounding error of the predictors' variances."""
+def _from_matrix(
+    S: Array, noise: Array, least: Array, x: Index, t: Index, ridge: float, few: int | None, count: float
+) -> _Fit:
+    """From the normal equations.
+
+    `noise` is the rounding error of the predictors' variances, `least` the variance up to which they are constant.
+    """
     A, B, total = S[np.ix_(x, x)], S[np.ix_(x, t)], np.diag(S)[t]
     # standardised columns: badly scaled ones cost no digits
     size = np.sqrt(np.maximum(np.diag(A), 0.0))
-    constant = np.diag(A) <= 8.0 * noise
+    constant = np.diag(A) <= least
     scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, size))
     C = A * scale[:, None] * scale
     penalised = ridge > 0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchlearn.arrays import Array
+from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.budget import announce
 from sketchlearn.decoders.drive import decoder
@@ -183,14 +183,20 @@ def standardised(found: LowRankSolution, sketch: Sketch) -> tuple[LowRankSolutio
     """
     phi, weight = second_moment(sketch.features, "PCA"), float(sketch.weight)
     sums = sums_with_shrunk_mean(sketch, phi)
-    mean, covariance = phi.row_mean_from_sums(sums, weight), full_matrix(phi, phi.centred_mean_from_sums(sums, weight))
+    covariance = full_matrix(phi, phi.centred_mean_from_sums(sums, weight))
     variances = np.diag(covariance).copy()
-    known = variances > np.maximum(8.0 * phi.precision_from_sums(sums, weight), (CONSTANT * mean) ** 2)
+    known = variances > unresolved(phi, sums, weight)
     scale = np.sqrt(np.where(known, variances, 1.0))
     covariance *= np.where(known, 1.0 / scale, 0.0)[:, None] * np.where(known, 1.0 / scale, 0.0)
     values, vectors = np.linalg.eigh(covariance)
     standard = replace(found, values=np.maximum(values[::-1], 0.0), vectors=vectors[:, ::-1], isotropic=0.0)
     return standard, scale
+
+
+def unresolved(features: SecondMomentMap, sums: AnyArray, weight: float) -> Array:
+    """Variance up to which each column counts as constant: rounding of the sums, or of the rows themselves."""
+    mean = features.row_mean_from_sums(sums, weight)
+    return np.asarray(np.maximum(8.0 * features.precision_from_sums(sums, weight), (CONSTANT * mean) ** 2))
 
 
 def full_matrix(features: SecondMomentMap, triangle: Array) -> Array:
