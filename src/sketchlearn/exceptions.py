@@ -95,7 +95,7 @@ class InputError(Advice, ValueError):
     ...     sl.sketch([[np.nan]], phi)
     ... except sl.InputError as error:
     ...     print(error.options)
-    {'on_invalid': 'skip'}
+    {'on_invalid': 'skip', 'encoder': 'sl.Encoder.fit(sample)'}
     """
 
 
