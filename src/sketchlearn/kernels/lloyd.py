@@ -10,6 +10,7 @@ from sketchlearn.kernels import tiers
 _F32 = npt.NDArray[np.float32]
 _F64 = npt.NDArray[np.float64]
 
+_WHOLE, _BLOCK = 2**22, 2**19  # products of points and centres that are made in one go, and in a block of more
 _EMPTY = 1e-13  # share of all weights below which a cell holds nothing but rounding
 
 
@@ -21,13 +22,22 @@ def lloyd(x: _F32, weights: _F64, centers: _F32, steps: int, tolerance: float) -
     loops = tiers.loops("lloyd")
     (n, d), k = x.shape, len(centers)
     squares, nothing = np.einsum("ij,ij->i", x, x), _EMPTY * float(weights.sum())
-    labels, nearest, distances = np.full(n, -1, np.int32), np.zeros(n, np.int32), np.empty(n, np.float32)
-    products, mass, sums = np.empty((k, n), np.float32), np.zeros(k), np.zeros((k, d))
+    size = n if k * n <= _WHOLE else max(_BLOCK // k, 1)
+    blocks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    labels, nearest, distances = np.full(n, -1, np.int32), np.zeros(size, np.int32), np.empty(size, np.float32)
+    products, mass, sums = np.empty(k * size, np.float32), np.zeros(k), np.zeros((k, d))
     previous = cost = np.inf
     for _ in range(steps):
-        np.matmul(centers, x.T, out=products)
         lengths = np.einsum("ij,ij->i", centers, centers)
-        cost = loops.cells(products, lengths, x, squares, weights, labels, nearest, distances, mass, sums)
+        cost = 0.0
+        for at in blocks:
+            points, count = x[at], at.stop - at.start
+            between = products[: k * count].reshape(k, count)
+            np.matmul(centers, points.T, out=between)
+            cost += loops.cells(
+                between, lengths, points, squares[at], weights[at],
+                labels[at], nearest[:count], distances[:count], mass, sums,
+            )  # fmt: skip
         if cost >= previous * (1.0 - tolerance):
             break
         previous = cost

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, squared_distances
+from sketchlearn.decoders.kmeans.partition import distance_blocks, k_medians, medians_start
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
@@ -178,10 +178,11 @@ class _Court:
         """What taking away the centre that is missed least adds to the cost."""
         if len(self.centers) == 1:
             return np.inf
-        apart = squared_distances(draws.points, self.centers)
-        two = np.partition(apart, 1, axis=1)[:, :2]
+        blocks = distance_blocks(draws.points, self.centers)
+        found = [(block.argmin(1), np.partition(block, 1, axis=1)[:, :2]) for block in blocks]
+        nearest, two = (np.concatenate(part) for part in zip(*found, strict=True))
         two = np.sqrt(two) if self.medians else two
-        added = np.bincount(apart.argmin(1), draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
+        added = np.bincount(nearest, draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
         return float(added.min() / draws.weights.sum())
 
 

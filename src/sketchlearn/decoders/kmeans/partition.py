@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from sketchlearn.threads import in_parallel
 DRAWS = 20_000  # of rows from a mixture, at least; costs are then known to 1 %
 _TRIAL = 10_000  # draws that starts are tried on; half as many are those that they are seeded from
 _STARTS = 8  # random starts
+_DISTANCES = 2**23  # distances of points and centres that are made in one go: 64 MB
 _MEDIANS, _MEDIAN_STARTS = 3000, 4  # draws on which starts of k-medians are tried, and how many next to k-means
 
 
@@ -154,9 +156,7 @@ def _breathed(
 def _cells(x: Array, w: Array, centers: Array, criterion: str) -> Partition:
     if criterion == "medians":
         centers = k_medians(x, w, centers)
-    distances = squared_distances(x, centers)
-    labels = distances.argmin(1)
-    cost = distances[np.arange(len(x)), labels]
+    labels, cost = closest(x, centers)
     if criterion == "medians":
         cost = np.sqrt(cost)
     weights = np.bincount(labels, w, len(centers))
@@ -231,6 +231,19 @@ def squared_distances(x: Array, centers: Array) -> Array:
     return np.maximum(d2, 0.0)
 
 
+def distance_blocks(x: Array, centers: Array) -> Iterator[Array]:
+    """Squared distances, of some of the points at a time, (points, k)."""
+    size = max(_DISTANCES // len(centers), 1)
+    return (squared_distances(x[start : start + size], centers) for start in range(0, len(x), size))
+
+
+def closest(x: Array, centers: Array) -> tuple[Index, Array]:
+    """Nearest centre of each point, and its squared distance: (n,), (n,)."""
+    found = [(block.argmin(1), block.min(1)) for block in distance_blocks(x, centers)]
+    labels, apart = (np.concatenate(part) for part in zip(*found, strict=True))
+    return labels, apart
+
+
 def _is_best(mixture: Mixture, k: int) -> bool:
     """Whether merging any two components would cost more than splitting any one could gain: no need to try others."""
     if mixture.n_components != k:
@@ -247,7 +260,7 @@ def _is_best(mixture: Mixture, k: int) -> bool:
 
 def _overlap(mixture: Mixture, x: Array, w: Array, owner: Index) -> float:
     """Share of the mass that lies closer to another component than to its own."""
-    return float(w[squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
+    return float(w[closest(x, mixture.means)[0] != owner].sum() / w.sum())
 
 
 def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) -> Array:
@@ -273,15 +286,14 @@ def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) 
 
 def k_medians(x: Array, w: Array, centers: Array, rounds: int = 60) -> Array:
     """Lloyd's alternation with geometric medians instead of means."""
-    scale = np.sqrt(np.average(squared_distances(x, centers).min(1), weights=w))
+    scale = np.sqrt(np.average(closest(x, centers)[1], weights=w))
     # distances below the rounding of a squared coordinate are none: points on their centres pull no harder than this
     scale = max(scale, 1e-8 * float(np.abs(x).max()))
     if scale == 0.0:
         return centers
     for _ in range(ROUNDS):
-        d2 = squared_distances(x, centers)
-        labels = d2.argmin(1)
-        pull = w / np.sqrt(d2[np.arange(len(x)), labels] + (1e-6 * scale) ** 2)
+        labels, d2 = closest(x, centers)
+        pull = w / np.sqrt(d2 + (1e-6 * scale) ** 2)
         mass = np.bincount(labels, pull, len(centers))
         moved = np.stack([np.bincount(labels, pull * x[:, j], len(centers)) for j in range(x.shape[1])], 1)
         new = np.where(mass[:, None] > 0, moved / np.maximum(mass, 1e-300)[:, None], centers)

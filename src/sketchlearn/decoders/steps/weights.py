@@ -24,7 +24,7 @@ def solve_weights(gram: Array, b: Array) -> Array:
 
 def reweighted(problem: Problem, state: State) -> State:
     """The state with the weights that explain the sketch best."""
-    return state.with_weights(solve_weights(*problem.gram(state)))
+    return state.with_weights(solve_weights(*problem.sampled(state.k).gram(state)))
 
 
 def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
@@ -36,24 +36,44 @@ def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
     keep = np.flatnonzero(a > LIGHTEST * max(a.max(initial=0.0), 1e-12))
     if len(keep) == 0:
         keep = np.argsort(-b)[:1]
-    while True:
-        g = gram[np.ix_(keep, keep)]
-        inverse = np.linalg.inv(g + (_RIDGE * np.trace(g) / len(keep)) * np.eye(len(keep)))
-        a = inverse @ b[keep]
-        if len(keep) <= k:
-            return keep, a if (a > 0).all() else solve_weights(g, b[keep])
-        keep = np.delete(keep, np.argmin(np.where(a > 0, a * a / np.diag(inverse), -1.0)))
+    keep = keep[_most_needed(gram[np.ix_(keep, keep)], b[keep], k)]
+    g = gram[np.ix_(keep, keep)]
+    a = _inverse(g) @ b[keep]
+    return keep, a if (a > 0).all() else solve_weights(g, b[keep])
+
+
+def _most_needed(gram: Array, b: Array, k: int) -> Index:
+    """Which components are left: every removal takes a matrix of rank one off the inverse, of which one row is made."""
+    count = len(gram)
+    if count <= k:
+        return np.arange(count)
+    inverse = _inverse(gram)
+    a, diagonal, gone = inverse @ b, np.diag(inverse).copy(), np.zeros(count, bool)
+    columns = np.empty((count - k, count))
+    for i in range(count - k):
+        cost = np.where(a > 0, a * a / diagonal, -1.0)
+        l = int(np.argmin(np.where(gone, np.inf, cost)))
+        column = inverse[l] - columns[:i, l] @ columns[:i]
+        column /= np.sqrt(column[l])
+        a -= column * (a[l] / column[l])
+        diagonal -= column * column
+        columns[i], gone[l] = column, True
+        diagonal[gone] = 1.0
+    return np.flatnonzero(~gone)
+
+
+def _inverse(gram: Array) -> Array:
+    return np.asarray(np.linalg.inv(gram + (_RIDGE * np.trace(gram) / len(gram)) * np.eye(len(gram))))
 
 
 def losses(gram: Array, weights: Array) -> Array:
     """What the misfit would rise by without each component."""
-    ridge = _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
-    return np.asarray(weights**2 / np.diag(np.linalg.inv(gram + ridge)))
+    return np.asarray(weights**2 / np.diag(_inverse(gram)))
 
 
 def prune(problem: Problem, state: State, k: int) -> State:
     """The at most k components that matter most, with their weights."""
-    keep, weights = prune_indices(*problem.gram(state), k)
+    keep, weights = prune_indices(*problem.sampled(state.k).gram(state), k)
     return state.select(keep, weights)
 
 
