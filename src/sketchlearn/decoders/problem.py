@@ -293,7 +293,7 @@ class Problem:
 
     def _parts(self, k: int) -> list[Tile]:
         """The problem in pieces for k atoms of one shape: in one where all of them fit."""
-        return self._tiles(k, 0) if self.large(k) else self._cut(self.size)
+        return self._cut(1 << (_TILE // k).bit_length() if self.large(k) else self.size)
 
     def _tiles(self, k: int, rank: int) -> list[Tile]:
         """The problem in pieces whose atoms stay in the cache."""

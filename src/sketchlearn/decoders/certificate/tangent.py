@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +69,7 @@ class Tangent:
         state = self.problem.state
         k, d = state.means.shape
         count = k * d + k - 1
-        (invert,) = get_lapack_funcs(("potri",), (self._factor[0],))
+        invert: Any = get_lapack_funcs("potri", (self._factor[0],))
         lower, _ = invert(self._factor[0], lower=1)  # (half the work of solving for every column)
         with np.errstate(divide="ignore"):
             units = 1.0 / np.where(np.isinf(self.scale[:count]), 1e-12, self.scale[:count])
