@@ -176,6 +176,12 @@ def rate_shown(flags: Sequence[bool]) -> str:
     return f"{sum(flags)} of {len(flags)} [{100 * low:.0f}–{100 * high:.0f} %]"
 
 
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table for the page."""
+    rows = [f"| {' | '.join(cells)} |" for cells in (header, *lines)]
+    return "\n".join([rows[0], "|" + "---|" * len(header), *rows[1:]])
+
+
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
