@@ -9,7 +9,7 @@ from pathlib import Path
 from experiments.disagreements import DISAGREEMENTS, LEARNED
 from experiments.registry import ORDER, Experiment, Finding, Row, catalogue
 from experiments.rows import HERE, Rows, results_path
-from experiments.rulers import table
+from experiments.rulers import spaced, table
 
 DOCS = HERE.parent / "docs"
 PAGE = DOCS / "experiments.md"
@@ -153,13 +153,16 @@ def _provenance(experiment: Experiment, rows: Rows, full: bool) -> str:
     counts = Counter((name, method) for name, _, method in rows.rows).values()
     sets = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     seconds = sum(row.get("seconds", 0.0) for row in rows.flat())
-    runs = "; ".join(
-        sorted({f"version {r['version']} at {r['revision']}, {r['date']}, {r['processor']}" for r in rows.runs})
-    )
+    wanted = sum(cell.seeds * len(experiment.methods(cell.setting)) for cell in experiment.cells(full))
+    share = f" of {spaced(wanted)}" if wanted > len(rows.rows) else ""
+    versions = sorted({run["version"] for run in rows.runs})
+    revisions = sorted({f"{run['revision']} ({run['date']})" for run in rows.runs})
+    machines = sorted({run["processor"] for run in rows.runs})
+    runs = f"version {', '.join(versions)}, revisions {', '.join(revisions)}, on {' and '.join(machines)}"
     flag = " --full" if full else ""
     return (
-        f"`python -m experiments run {experiment.name}{flag}`: {len(rows.rows)} rows, {sets} data sets a cell, "
-        f"{seconds:.0f} CPU seconds of the methods; {runs}.\n"
+        f"`python -m experiments run {experiment.name}{flag}`: {spaced(len(rows.rows))}{share} results, "
+        f"{sets} data sets a cell, {seconds:.0f} CPU seconds of the methods; recipe {experiment.recipe}, {runs}.\n"
     )
 
 

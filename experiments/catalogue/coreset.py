@@ -178,7 +178,7 @@ EXPERIMENT = Experiment(
     losses=losses,
     assumed={
         "coreset": "sensitivity sampling from k-means++ centres for both tasks; EM with weights, three starts",
-        "rows": "50 000 instead of 200 000",
+        "rows": "50 000 instead of 200 000 in the quick version",
         "k-means data": "synthetic clusters; the published panel has spectral features of MNIST",
     },
     size=(9.0, 4.0),

@@ -151,7 +151,7 @@ EXPERIMENT = Experiment(
     learned=learned,
     assumed={
         "real data": "digits (1797 rows) instead of MNIST; scale of CL-OMPR by the separation of k-means' centres",
-        "rows": "20 000 instead of 200 000",
+        "rows": "20 000 instead of 200 000 in the quick version",
     },
     size=(10.0, 3.8),
 )

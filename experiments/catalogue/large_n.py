@@ -203,6 +203,10 @@ EXPERIMENT = Experiment(
     draw=draw,
     learned=learned,
     losses=losses,
-    assumed={"largest n": "10⁶ in the quick version", "speed": "partly if linear growth in n would give 30 at 10⁷"},
+    assumed={
+        "largest n": "10⁶ in the quick version",
+        "memory": "a thousand times less at 10⁷ is enough",
+        "speed": "partly if linear growth in n would give 30 at 10⁷",
+    },
     size=(11.0, 4.2),
 )

@@ -21,6 +21,7 @@ from experiments.rulers import (
     column,
     known,
     lloyd,
+    lost,
     mean_cost,
     median,
     number,
@@ -147,6 +148,17 @@ def judge_rival(rows: list[Row]) -> Finding:
     )
 
 
+def losses(rows: list[Row]) -> str:
+    found = lost(rows, "rse", ("CL-OMPR ×20", "private Lloyd"), "epsilon", "size", "per_row")
+    if not found:
+        return ""
+    text = "; ".join(
+        f"{c['size']}kd at ε = {c['epsilon']:g}: {c['rival']} {number(c['theirs'], 2)}, default {number(c['ours'], 2)}"
+        for c in found
+    )
+    return f"**Private sketches that are too large for their ε.** Median costs where another method is better: {text}."
+
+
 def learned(rows: list[Row]) -> list[str]:
     n = max(r["n"] for r in rows)
     some = pick(rows, n=n)
@@ -200,6 +212,7 @@ EXPERIMENT = Experiment(
     ),
     draw=draw,
     learned=learned,
+    losses=losses,
     assumed={
         "costs nothing": "a change of the median cost below 0.02, where the cost is below 1.1 with all features",
         "ε": "the published range isn't given in words",
