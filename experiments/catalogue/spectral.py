@@ -145,7 +145,7 @@ def losses(rows: list[Row]) -> str:
         return ""
     text = ", ".join(f"{m} {_both(best[m])}" for m in higher)
     return (
-        "**Labels of digits.** On spectral features, other decoders have a higher ARI at a higher cost. Cost and ARI at "
+        "**Labels of digits.** On spectral features, others have a higher ARI at a higher cost. Cost and ARI at "
         f"their best scales: {text}; default {_both(own)}."
     )
 
