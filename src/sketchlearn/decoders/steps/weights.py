@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from sketchlearn.arrays import Array, Index
@@ -10,15 +11,32 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import LIGHTEST, State
 
 _RIDGE = 1e-6  # of the mean diagonal of a Gram matrix: atoms in float32 are no better known
+_PIVOTS = 20  # changes of sides at most: five are the most that were seen, with up to 1250 weights
+_ROUNDING = 1e-12  # of the largest correlation: smaller slopes are zero
 
 
 def solve_weights(gram: Array, b: Array) -> Array:
-    """Non-negative least squares from a Gram matrix."""
+    """Non-negative least squares from a Gram matrix.
+
+    Block principal pivoting (Portugal, Judice and Vicente, 1994): all weights of the wrong sign change sides at once,
+    which takes a few solutions where one at a time takes one for each weight.
+    """
     g = gram + np.eye(len(b)) * (_RIDGE * np.trace(gram) / len(b))
     try:
         lower = np.linalg.cholesky(g)
+    except np.linalg.LinAlgError:
+        return np.maximum(np.linalg.lstsq(g, b, rcond=None)[0], 0.0)
+    inside = np.ones(len(b), bool)
+    for _ in range(_PIVOTS):
+        a = np.zeros(len(b))
+        a[inside] = cho_solve(cho_factor(g[np.ix_(inside, inside)]), b[inside])
+        wrong = np.where(inside, a < 0, b - g @ a > _ROUNDING * np.abs(b).max(initial=0.0))
+        if not wrong.any():
+            return a
+        inside ^= wrong
+    try:  # blocks may go round in circles; one weight at a time never does
         return nnls(lower.T, np.linalg.solve(lower, b), maxiter=10 * len(b) + 50)[0]
-    except (RuntimeError, np.linalg.LinAlgError):
+    except RuntimeError:
         return np.maximum(np.linalg.lstsq(g, b, rcond=None)[0], 0.0)
 
 
@@ -36,30 +54,20 @@ def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
     keep = np.flatnonzero(a > LIGHTEST * max(a.max(initial=0.0), 1e-12))
     if len(keep) == 0:
         keep = np.argsort(-b)[:1]
-    keep = keep[_most_needed(gram[np.ix_(keep, keep)], b[keep], k)]
-    g = gram[np.ix_(keep, keep)]
-    a = _inverse(g) @ b[keep]
-    return keep, a if (a > 0).all() else solve_weights(g, b[keep])
-
-
-def _most_needed(gram: Array, b: Array, k: int) -> Index:
-    """Which components are left: every removal takes a matrix of rank one off the inverse, of which one row is made."""
-    count = len(gram)
-    if count <= k:
-        return np.arange(count)
-    inverse = _inverse(gram)
-    a, diagonal, gone = inverse @ b, np.diag(inverse).copy(), np.zeros(count, bool)
-    columns = np.empty((count - k, count))
-    for i in range(count - k):
-        cost = np.where(a > 0, a * a / diagonal, -1.0)
-        l = int(np.argmin(np.where(gone, np.inf, cost)))
-        column = inverse[l] - columns[:i, l] @ columns[:i]
-        column /= np.sqrt(column[l])
-        a -= column * (a[l] / column[l])
-        diagonal -= column * column
-        columns[i], gone[l] = column, True
-        diagonal[gone] = 1.0
-    return np.flatnonzero(~gone)
+    inverse = _inverse(gram[np.ix_(keep, keep)])
+    a, diagonal, left = inverse @ b[keep], np.diag(inverse).copy(), np.ones(len(keep), bool)
+    rows = np.empty((max(len(keep) - k, 0), len(keep)))
+    for i in range(len(rows)):
+        worst = int(np.argmin(np.where(left, np.where(a > 0, a * a / diagonal, -1.0), np.inf)))
+        # of the inverse without what is gone: that before, less a matrix of rank one for each
+        row = inverse[worst] - rows[:i, worst] @ rows[:i]
+        row /= np.sqrt(row[worst])
+        a -= row * (a[worst] / row[worst])
+        diagonal -= row * row
+        rows[i], left[worst] = row, False
+        diagonal[worst] = 1.0
+    keep, a = keep[left], a[left]
+    return keep, a if (a > 0).all() else solve_weights(gram[np.ix_(keep, keep)], b[keep])
 
 
 def _inverse(gram: Array) -> Array:
