@@ -58,14 +58,14 @@ def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
     a, diagonal, left = inverse @ b[keep], np.diag(inverse).copy(), np.ones(len(keep), bool)
     rows = np.empty((max(len(keep) - k, 0), len(keep)))
     for i in range(len(rows)):
-        worst = int(np.argmin(np.where(left, np.where(a > 0, a * a / diagonal, -1.0), np.inf)))
-        # of the inverse without what is gone: that before, less a matrix of rank one for each
-        row = inverse[worst] - rows[:i, worst] @ rows[:i]
-        row /= np.sqrt(row[worst])
-        a -= row * (a[worst] / row[worst])
-        diagonal -= row * row
-        rows[i], left[worst] = row, False
-        diagonal[worst] = 1.0
+        worst = int(np.argmin(np.where(left, np.where(a > 0, a * a / np.where(left, diagonal, 1.0), -1.0), np.inf)))
+        # of the inverse of what is left: each removal has taken a matrix of rank one off
+        row = np.subtract.reduce(np.vstack([inverse[worst], rows[:i] * rows[:i, worst, None]]))
+        root = np.sqrt(row[worst])
+        rows[i] = row / root
+        a -= rows[i] * (a[worst] / root)
+        diagonal -= rows[i] * rows[i]
+        left[worst] = False
     keep, a = keep[left], a[left]
     return keep, a if (a > 0).all() else solve_weights(gram[np.ix_(keep, keep)], b[keep])
 
