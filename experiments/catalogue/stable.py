@@ -12,7 +12,20 @@ import sketchlearn as sl
 from experiments.drawing import legend, lines, ticks
 from experiments.published import boxed, pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import Array, attempt, column, known, median, number, pick, rate_shown, shown, spaced, verdict
+from experiments.rulers import (
+    Array,
+    attempt,
+    column,
+    known,
+    median,
+    number,
+    pick,
+    rate_shown,
+    shown,
+    spaced,
+    table,
+    verdict,
+)
 from sketchlearn.decoders.families import Stable
 
 K, D, ALPHAS = 3, 10, (0.63, 1.9, 1.2)
@@ -81,12 +94,11 @@ def judge(rows: list[Row]) -> Finding:
     theirs = column(some, "alpha", method="CL-OMPR")
     if not theirs:
         return Finding("not run", "not run")
-    rates = rate_shown([v < 0.02 for v in theirs])
     own = column(some, "alpha", method="default")
     return Finding(
         verdict(median(theirs) <= 0.01),
-        f"largest error of α at 10kd, best of {REPLICATES} runs by residual: {shown(theirs)}, below 0.02 in {rates}",
-        f"{shown(own)}, below 0.02 in {rate_shown([v < 0.02 for v in own])}",
+        f"largest error of α at 10kd: {shown(theirs)} (best of {REPLICATES} runs by residual)",
+        shown(own),
     )
 
 
@@ -97,8 +109,25 @@ def judge_rows(rows: list[Row]) -> Finding:
     if len(ns) < 2 or not known(*at):
         return Finding("not run", "not run")
     slope = float(np.polyfit(np.log(ns), np.log(at), 1)[0])
-    text = ", ".join(f"n = {spaced(n)}: {number(v)}" for n, v in zip(ns, at, strict=True))
-    return Finding(verdict(at[-1] < at[0]), "with the library's decoder only", f"{text}; slope {number(slope, 2)}")
+    text = ", ".join(f"{number(v)} for n = {spaced(n)}" for n, v in ((ns[0], at[0]), (ns[-1], at[-1])))
+    return Finding(
+        verdict(at[-1] < at[0]),
+        "run with the library's decoder only",
+        f"largest error of α {text}; slope {number(slope, 2)} in logarithms",
+    )
+
+
+def learned(rows: list[Row]) -> list[str]:
+    lines_ = []
+    for n, size in sorted({(r["n"], r["size"]) for r in rows}):
+        for m in ("CL-OMPR", "default"):
+            some = pick(rows, n=n, size=size, method=m)
+            if some:
+                errors_ = [shown(column(some, kind), 4) for kind in ("alpha", "location", "scatter", "weight")]
+                good = rate_shown([v <= 0.01 for v in column(some, "alpha")])
+                lines_.append((spaced(n), f"{size}kd", m, *errors_, good))
+    head = ("rows", "features", "method", "α", "location", "scatter", "weight", "α within 0.01")
+    return [f"Largest error over the components:\n\n{table(head, lines_)}"]
 
 
 def draw(rows: list[Row], figure: Any) -> None:
@@ -132,8 +161,10 @@ EXPERIMENT = Experiment(
         Claim("Keriven 2017, Figure 5.19, p. 93", "errors fall with the number of rows", judge_rows),
     ),
     draw=draw,
+    learned=learned,
     assumed={
-        "rows": "100 000 instead of 500 000; a few that are billions of widths away are left out by the pass",
+        "rows": "100 000 instead of 500 000 in the quick version",
+        "far rows": "a few that are billions of widths away are left out by the pass",
         "scale of CL-OMPR": "that of the true mean scatter",
         "box of CL-OMPR": "from the 2 % to the 98 % quantile of each column",
         "runs of CL-OMPR": f"at most {REPLICATES}, of which the smallest residual counts",
