@@ -129,7 +129,7 @@ def test_losses_and_disagreements_come_from_the_rows():
             assert experiment.losses(worse), experiment.name
 
 
-BAD = {"rse": 9.0, "seconds": 9e9, "log_kl": 9.0, "ari": 0.0, "energy": 0.0, "excess": 9.0, "eer": 0.9}
+BAD = {"rse": 9.0, "seconds": 9e9, "log_kl": 9.0, "ari": 0.0, "energy": 0.0, "excess": 9.0, "eer": 0.9, "alpha": 9.0}
 
 
 # -- rows and runs ---------------------------------------------------------------------------------------------------
