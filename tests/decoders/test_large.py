@@ -9,11 +9,9 @@ from clusters import gaussian_clusters, mean_cost
 import sketchlearn as sl
 from sketchlearn.decoders import problem as problems
 from sketchlearn.decoders.certificate import Certifier, certify
-from sketchlearn.decoders.kmeans import partition
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.weights import prune_indices
-from sketchlearn.kernels import lloyd
 
 
 def _problem(k, d, seed=0):
@@ -83,25 +81,6 @@ def test_memory_says_how_many_components_have_a_certificate():
     certifier = Certifier(wide, np.random.default_rng(0))
     assert certifier.can(400)
     assert not certifier.can(500)
-
-
-def test_nearest_centres_in_blocks(monkeypatch):
-    rng = np.random.default_rng(0)
-    x, w, centers = rng.normal(size=(500, 3)), rng.uniform(size=500), rng.normal(size=(7, 3)).astype(np.float32)
-    labels, apart = partition.closest(x, centers)
-    one = centers.copy()
-    first = lloyd.lloyd(x.astype(np.float32), w, one, 5, 0.0)
-    monkeypatch.setattr(partition, "_DISTANCES", 100)
-    monkeypatch.setattr(lloyd, "_WHOLE", 100)
-    monkeypatch.setattr(lloyd, "_BLOCK", 210)
-    blocks, others = partition.closest(x, centers)
-    np.testing.assert_array_equal(blocks, labels)
-    np.testing.assert_allclose(others, apart)
-    other = centers.copy()
-    second = lloyd.lloyd(x.astype(np.float32), w, other, 5, 0.0)
-    np.testing.assert_array_equal(second[0], first[0])
-    assert second[1] == pytest.approx(first[1])
-    np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
 
 
 def test_a_hundred_clusters_are_found_as_a_large_problem(monkeypatch):

@@ -15,12 +15,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
 from sketchlearn.arrays import AnyArray, Array, Flags, Index
-from sketchlearn.decoders import budget, noise
-from sketchlearn.decoders.families import Family
+from sketchlearn.decoders import budget, device, noise
+from sketchlearn.decoders.families import SHARED, SPHERICAL, Family
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
+from sketchlearn.kernels.cuda.atoms import ResidentAtoms
 from sketchlearn.models.mixture import Mixture
 
 _TILE = 2**17  # numbers of a tile, which should stay in the cache
@@ -57,6 +58,8 @@ class Problem:
         Standard deviation of the data in these units.
     view : View or None
         The sketch in double precision, for the certificate.
+    on_device : bool
+        Whether components of one width are computed on a graphics processor, if they are many.
     """
 
     operator: Operator
@@ -71,6 +74,7 @@ class Problem:
     metric: Array | None = None
     spread: float = 1.0
     view: View | None = None
+    on_device: bool = False
     _buffers: dict[tuple[int, int], tuple[F32, F32, F32, F32]] = field(default_factory=dict, init=False, repr=False)
     _pieces: dict[int, list[Tile]] = field(default_factory=dict, init=False, repr=False)
     _samples: dict[int, Problem] = field(default_factory=dict, init=False, repr=False)
@@ -100,6 +104,7 @@ class Problem:
             broad=view.broad,
             metric=metric,
             view=view,
+            on_device=device.asked(),
         )
 
     @property
@@ -213,8 +218,8 @@ class Problem:
     # -- the model -----------------------------------------------------------------------------
 
     def large(self, k: int) -> bool:
-        """Whether k atoms at all frequencies are too many numbers for a cache."""
-        return k * self.size > _WHOLE
+        """Whether k atoms at all frequencies are too many numbers for a cache; a device has other limits."""
+        return k * self.size > _WHOLE and not self.on_device
 
     def sampled(self, k: int) -> Problem:
         """A random part of the frequencies that tells the weights of k atoms, where the problem is large."""
@@ -231,9 +236,20 @@ class Problem:
             self._buffers[k, count] = _buffers(k, count)
         return self._buffers[k, count]
 
-    def _charge(self, products: int, numbers: int = 0) -> None:
+    def _charge(self, products: int, numbers: int = 0, speed: float = 1.0) -> None:
         """Count the work of so many atoms, a sine and a cosine as 12 multiply-adds, and of their shapes' numbers."""
-        budget.charge(self.size * (products * (self.dim + 12) + numbers))
+        budget.charge(self.size * (products * (self.dim + 12) + numbers) / speed)
+
+    def _elsewhere(self, k: int, products: int) -> ResidentAtoms | None:
+        """The problem on a device, if k atoms of one width are computed there; their work is counted then."""
+        if not self.on_device or k * self.size < device.WORTH:
+            return None
+        self._charge(products, speed=device.SPEED)
+        return self._resident
+
+    @cached_property
+    def _resident(self) -> ResidentAtoms:
+        return device.resident(self.operator, self.z, self.u)
 
     def damping(self, state: State) -> F32:
         """Logarithms of the envelopes, (k, m) or (1, m)."""
@@ -256,6 +272,8 @@ class Problem:
         """Sketch minus model, (2, m)."""
         if not state.k:
             return self.z
+        if state.family is SHARED and (there := self._elsewhere(state.k, state.k)):
+            return np.asarray(self.z - there.model(state.means, float(state.shapes[0]), state.weights))
         self._charge(state.k, state.shapes.size)
         out = np.empty_like(self.z)
         for tile in self._parts(state.k):
@@ -270,6 +288,9 @@ class Problem:
     def slopes(self, family: Family, weights: Array, means: Array, shapes: Array) -> tuple[float, Array, Array, Array]:
         """Misfit of a mixture, and its gradient in weights, means and shapes."""
         k = len(means)
+        if family is SPHERICAL and (there := self._elsewhere(k, 2 * k)):
+            value, by_weight, by_mean, by_shape = there.slopes(means, shapes, weights)
+            return value, -2.0 * by_weight, -2.0 * weights[:, None] * by_mean, -2.0 * weights * by_shape
         self._charge(2 * k, 2 * shapes.size)
         means32, weights32 = means.astype(np.float32), weights.astype(np.float32)
         by_weight, by_mean, by_shape = np.zeros(k), np.zeros(means.shape), np.zeros(shapes.shape)
@@ -314,6 +335,8 @@ class Problem:
         That is products of atoms and weighted residual (k,), -1/2 of the slope in the weights, and their pull on the
         means (k, d), -1/2 of the slope in these for weights of 1.
         """
+        if there := self._elsewhere(len(means), 2 * len(means)):
+            return there.shared_width(means, variance, weights)
         k = len(means)
         self._charge(2 * k)
         tiles, weights = self._parts(k), np.asarray(weights, np.float32)
@@ -331,6 +354,8 @@ class Problem:
 
     def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
         """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
+        if there := self._elsewhere(len(points), 2 * len(points)):
+            return there.correlation(points, target)
         self._charge(2 * len(points))
         along, pull = np.zeros(len(points), np.float32), np.zeros(np.shape(points), np.float32)
         for tile in self._parts(len(points)):
@@ -349,6 +374,8 @@ class Problem:
     def gram(self, state: State, target: F32 | None = None) -> tuple[Array, Array]:
         """Weighted Gram matrix of the atoms of a state and their correlations with `target` (the sketch)."""
         k = state.k
+        if state.family is SHARED and (there := self._elsewhere(k, k)):
+            return there.gram(state.means, float(state.shapes[0]), self.z if target is None else target)
         self._charge(k, state.shapes.size)
         gram, along = np.zeros((k, k), np.float32), np.zeros(k, np.float32)
         # (larger pieces than elsewhere: each adds a whole matrix)

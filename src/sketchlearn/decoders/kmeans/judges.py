@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.decoders.kmeans.partition import distance_blocks, k_medians, medians_start
+from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, nearest_centers
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
@@ -178,11 +178,9 @@ class _Court:
         """What taking away the centre that is missed least adds to the cost."""
         if len(self.centers) == 1:
             return np.inf
-        blocks = distance_blocks(draws.points, self.centers)
-        found = [(block.argmin(1), np.partition(block, 1, axis=1)[:, :2]) for block in blocks]
-        nearest, two = (np.concatenate(part) for part in zip(*found, strict=True))
+        labels, two = nearest_centers(draws.points, self.centers, 2)
         two = np.sqrt(two) if self.medians else two
-        added = np.bincount(nearest, draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
+        added = np.bincount(labels, draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
         return float(added.min() / draws.weights.sum())
 
 

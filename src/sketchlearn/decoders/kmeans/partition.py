@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from sketchlearn.threads import in_parallel
 DRAWS = 20_000  # of rows from a mixture, at least; costs are then known to 1 %
 _TRIAL = 10_000  # draws that starts are tried on; half as many are those that they are seeded from
 _STARTS = 8  # random starts
-_DISTANCES = 2**23  # distances of points and centres that are made in one go: 64 MB
+_PIECE = 2**19  # distances at a time, which stay in the cache
 _MEDIANS, _MEDIAN_STARTS = 3000, 4  # draws on which starts of k-medians are tried, and how many next to k-means
 
 
@@ -156,7 +155,8 @@ def _breathed(
 def _cells(x: Array, w: Array, centers: Array, criterion: str) -> Partition:
     if criterion == "medians":
         centers = k_medians(x, w, centers)
-    labels, cost = closest(x, centers)
+    labels, distances = nearest_centers(x, centers)
+    cost = distances[:, 0]
     if criterion == "medians":
         cost = np.sqrt(cost)
     weights = np.bincount(labels, w, len(centers))
@@ -173,7 +173,7 @@ def standard_errors(
     """
     x, w, owner = mixture.weighted_points(4000, rng)
     k, d = mixture.means.shape
-    labels = squared_distances(x, centers).argmin(1)
+    labels, _ = nearest_centers(x, centers)
     pair = labels * k + owner
     mass = np.bincount(pair, w, k * k).reshape(k, k)
     sums = np.stack([np.bincount(pair, w * x[:, i], k * k).reshape(k, k) for i in range(d)], 2)
@@ -231,17 +231,16 @@ def squared_distances(x: Array, centers: Array) -> Array:
     return np.maximum(d2, 0.0)
 
 
-def distance_blocks(x: Array, centers: Array) -> Iterator[Array]:
-    """Squared distances, of some of the points at a time, (points, k)."""
-    size = max(_DISTANCES // len(centers), 1)
-    return (squared_distances(x[start : start + size], centers) for start in range(0, len(x), size))
-
-
-def closest(x: Array, centers: Array) -> tuple[Index, Array]:
-    """Nearest centre of each point, and its squared distance: (n,), (n,)."""
-    found = [(block.argmin(1), block.min(1)) for block in distance_blocks(x, centers)]
-    labels, apart = (np.concatenate(part) for part in zip(*found, strict=True))
-    return labels, apart
+def nearest_centers(x: Array, centers: Array, count: int = 1) -> tuple[Index, Array]:
+    """The nearest centre of each point, and squared distances to the nearest, in order, (n, count)."""
+    labels, least = np.empty(len(x), np.intp), np.empty((len(x), count))
+    step = max(1, _PIECE // len(centers))
+    for i in range(0, len(x), step):
+        at = slice(i, i + step)
+        d2 = squared_distances(x[at], centers)
+        labels[at] = d2.argmin(1)
+        least[at] = np.partition(d2, range(count), axis=1)[:, :count]
+    return labels, least
 
 
 def _is_best(mixture: Mixture, k: int) -> bool:
@@ -260,7 +259,7 @@ def _is_best(mixture: Mixture, k: int) -> bool:
 
 def _overlap(mixture: Mixture, x: Array, w: Array, owner: Index) -> float:
     """Share of the mass that lies closer to another component than to its own."""
-    return float(w[closest(x, mixture.means)[0] != owner].sum() / w.sum())
+    return float(w[nearest_centers(x, mixture.means)[0] != owner].sum() / w.sum())
 
 
 def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) -> Array:
@@ -286,14 +285,15 @@ def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) 
 
 def k_medians(x: Array, w: Array, centers: Array, rounds: int = 60) -> Array:
     """Lloyd's alternation with geometric medians instead of means."""
-    scale = np.sqrt(np.average(closest(x, centers)[1], weights=w))
+    scale = np.sqrt(np.average(squared_distances(x, centers).min(1), weights=w))
     # distances below the rounding of a squared coordinate are none: points on their centres pull no harder than this
     scale = max(scale, 1e-8 * float(np.abs(x).max()))
     if scale == 0.0:
         return centers
     for _ in range(ROUNDS):
-        labels, d2 = closest(x, centers)
-        pull = w / np.sqrt(d2 + (1e-6 * scale) ** 2)
+        d2 = squared_distances(x, centers)
+        labels = d2.argmin(1)
+        pull = w / np.sqrt(d2[np.arange(len(x)), labels] + (1e-6 * scale) ** 2)
         mass = np.bincount(labels, pull, len(centers))
         moved = np.stack([np.bincount(labels, pull * x[:, j], len(centers)) for j in range(x.shape[1])], 1)
         new = np.where(mass[:, None] > 0, moved / np.maximum(mass, 1e-300)[:, None], centers)

@@ -54,29 +54,25 @@ def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
     keep = np.flatnonzero(a > LIGHTEST * max(a.max(initial=0.0), 1e-12))
     if len(keep) == 0:
         keep = np.argsort(-b)[:1]
-    inverse = _inverse(gram[np.ix_(keep, keep)])
-    a, diagonal, left = inverse @ b[keep], np.diag(inverse).copy(), np.ones(len(keep), bool)
-    rows = np.empty((max(len(keep) - k, 0), len(keep)))
-    for i in range(len(rows)):
-        worst = int(np.argmin(np.where(left, np.where(a > 0, a * a / np.where(left, diagonal, 1.0), -1.0), np.inf)))
-        # of the inverse of what is left: each removal has taken a matrix of rank one off
-        row = np.subtract.reduce(np.vstack([inverse[worst], rows[:i] * rows[:i, worst, None]]))
-        root = np.sqrt(row[worst])
-        rows[i] = row / root
-        a -= rows[i] * (a[worst] / root)
-        diagonal -= rows[i] * rows[i]
+    g = gram[np.ix_(keep, keep)]
+    inverse = np.linalg.inv(g + (_RIDGE * np.trace(g) / len(keep)) * np.eye(len(keep)))
+    a = inverse @ b[keep]
+    left, costs = np.ones(len(keep), bool), np.diag(inverse).copy()
+    gone = np.empty((max(len(keep) - k, 0), len(keep)))  # rows of the inverse, each as it was when its turn came
+    for i in range(len(gone)):
+        worst = np.argmin(np.where(left, np.where(a > 0, a * a / np.where(left, costs, 1.0), -1.0), np.inf))
+        gone[i] = (inverse[worst] - gone[:i, worst] @ gone[:i]) / np.sqrt(costs[worst])
+        a -= gone[i] * (a[worst] / np.sqrt(costs[worst]))
+        costs -= gone[i] ** 2
         left[worst] = False
     keep, a = keep[left], a[left]
     return keep, a if (a > 0).all() else solve_weights(gram[np.ix_(keep, keep)], b[keep])
 
 
-def _inverse(gram: Array) -> Array:
-    return np.asarray(np.linalg.inv(gram + (_RIDGE * np.trace(gram) / len(gram)) * np.eye(len(gram))))
-
-
 def losses(gram: Array, weights: Array) -> Array:
     """What the misfit would rise by without each component."""
-    return np.asarray(weights**2 / np.diag(_inverse(gram)))
+    ridge = _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
+    return np.asarray(weights**2 / np.diag(np.linalg.inv(gram + ridge)))
 
 
 def prune(problem: Problem, state: State, k: int) -> State:
