@@ -101,7 +101,8 @@ def search(
     if start is not None and len(start):
         state = prune(problem, State.shared(np.zeros(len(start)), np.asarray(start, np.float64), first), k)
         full = state.k >= k
-        state = refine_shared(problem, state, 30, free=full, largest=largest)
+        # nothing is missing as long as a descent still improves: a thousand components take a hundred iterations
+        state = refine_shared(problem, state, STEPS if full else 30, free=full, largest=largest)
     failures, wider, full_rounds, round_ = 0, 1, 0, 0
     for round_ in range(1, ROUNDS + 1):
         if full and (problem.explains(state, k) or over("more rounds of the search")):
