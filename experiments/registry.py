@@ -35,7 +35,7 @@ class Finding:
     code : str
         Whether the published method in its published form did what was published.
     measured, default : str
-        The numbers behind it, with intervals, of the published form and of the library's default.
+        The number or two that decide it, of the published form and of the library's default.
     """
 
     code: Code
@@ -83,6 +83,9 @@ class Experiment:
         them again.
     learned : callable, optional
         ``learned(rows)`` gives paragraphs with what the rows show beyond the claims.
+    losses : callable, optional
+        ``losses(rows)`` says where something else is better than the library's default, or nothing; the page begins
+        with that.
     size : tuple
         Width and height of the picture, in inches.
     """
@@ -100,6 +103,7 @@ class Experiment:
     recipe: int = 1
     own: Callable[[Setting, str], bool] = lambda setting, method: method.startswith("default")
     learned: Callable[[list[Row]], list[str]] | None = None
+    losses: Callable[[list[Row]], str] | None = None
     size: tuple[float, float] = (8.0, 3.6)
 
 

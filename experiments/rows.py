@@ -89,6 +89,13 @@ class Rows:
         row = {"setting": setting, "seed": seed, "method": method, "run": self.runs.index(run), "values": clean}
         self.rows[key_of(setting, seed, method)] = row
 
+    def take(self, others: Rows, wanted: set[Key], revision: str) -> None:
+        """Rows of another file that are rows of this one too: if they are missing here, or of this revision there."""
+        for key in wanted & others.rows.keys():
+            if key not in self.rows or (others.revision(key) == revision != self.revision(key)):
+                row = others.rows[key]
+                self.add(row["setting"], row["seed"], row["method"], row["values"], others.runs[row["run"]])
+
     def revision(self, key: Key) -> str | None:
         """The revision that measured a row."""
         row = self.rows.get(key)

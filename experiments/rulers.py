@@ -176,12 +176,32 @@ def rate_shown(flags: Sequence[bool]) -> str:
     return f"{sum(flags)} of {len(flags)} [{100 * low:.0f}–{100 * high:.0f} %]"
 
 
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table for the page."""
+    rows = [f"| {' | '.join(cells)} |" for cells in (header, *lines)]
+    return "\n".join([rows[0], "|" + "---|" * len(header), *rows[1:]])
+
+
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
 def pick(rows: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
     """Rows with the given values."""
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def lost(rows: list[dict[str, Any]], name: str, rivals: Sequence[str], *by: str) -> list[dict[str, Any]]:
+    """Settings in which a rival is better than the default: the fields `by`, the rival, and both medians."""
+    found = []
+    for at in sorted({tuple(row[key] for key in by) for row in rows if row["method"] in rivals}):
+        some = pick(rows, **dict(zip(by, at, strict=True)))
+        ours = by_seed(pick(some, method="default"), name)
+        for rival in rivals:
+            theirs = by_seed(pick(some, method=rival), name)
+            if better(theirs, ours):
+                medians = {"theirs": median(list(theirs.values())), "ours": median(list(ours.values()))}
+                found.append({**dict(zip(by, at, strict=True)), "rival": rival, **medians})
+    return found
 
 
 def column(rows: list[dict[str, Any]], name: str, **wanted: Any) -> list[float]:

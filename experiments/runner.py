@@ -55,15 +55,21 @@ def run(
     jobs: int = 1,
     minutes: float | None = None,
 ) -> int:
-    """Measure what is missing; returns how many rows there were to measure and are left."""
+    """Measure what is missing; returns how many cells are left.
+
+    A full version takes over the rows of the quick one in the cells that both have.
+    """
     rows = Rows.read(results_path(experiment, full), experiment.recipe)
-    work = missing(experiment, rows, full, only, seeds)
     wanted = {
         key_of(cell.setting, seed, method)
         for cell in experiment.cells(full)
         for seed in range(cell.seeds)
         for method in experiment.methods(cell.setting)
     }
+    if full:
+        quick = Rows.read(results_path(experiment, False), experiment.recipe)
+        rows.take(quick, wanted, this_run()["revision"])
+    work = missing(experiment, rows, full, only, seeds)
     rows.rows = {key: row for key, row in rows.rows.items() if key in wanted}
     about = this_run()
     stop = None if minutes is None else time.monotonic() + 60 * minutes
@@ -81,7 +87,7 @@ def run(
                 if stop is not None and time.monotonic() > stop:
                     break
         finally:
-            if done:
+            if done or full:
                 rows.write()
     return len(work) - done
 

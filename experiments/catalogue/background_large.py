@@ -25,7 +25,22 @@ from experiments.gpu_large import (
     world,
 )
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import Array, attempt, column, known, median, number, pick, shown, spaced, timed, verdict
+from experiments.rulers import (
+    Array,
+    attempt,
+    better,
+    by_seed,
+    column,
+    known,
+    median,
+    number,
+    pick,
+    shown,
+    spaced,
+    table,
+    timed,
+    verdict,
+)
 
 D = BACKGROUND_D
 QUICK_K, QUICK_SIZES = 8, (300, 1000)
@@ -82,36 +97,39 @@ def judge(rows: list[Row]) -> Finding:
     if not sizes or not known(em, *(median(column(rows, "eer", method="splitting", size=m)) for m in sizes)):
         return Finding("not run", "not run")
     rates = {m: median(column(rows, "eer", method="splitting", size=m)) for m in sizes}
-    ours = [100 * v for v in column(rows, "eer", method="EM")]
-    k, n = rows[0]["k"], rows[0]["n"]
-    text = ", ".join(
-        f"m = {spaced(m)}: {shown([100 * v for v in column(rows, 'eer', method='splitting', size=m)], 1)} %"
-        for m in sizes
-    )
-    own = ", ".join(
-        f"m = {spaced(m)}: {shown([100 * v for v in column(rows, 'eer', method='default', size=m)], 1)} %"
-        for m in sizes
-    )
+    ends = (sizes[0], sizes[-1])
+    own = {m: median(column(rows, "eer", method="default", size=m)) for m in ends}
+    text = [", ".join(f"{number(100 * at[m], 1)} % at m = {spaced(m)}" for m in ends) for at in (rates, own)]
     return Finding(
         verdict(rates[sizes[-1]] < rates[sizes[0]], rates[sizes[-1]] <= em),
-        f"k = {k}, {spaced(n)} rows, equal error rate, {text}; EM on {spaced(n // SHARE)} rows {shown(ours, 1)} %",
-        own,
+        f"{text[0]}; EM on {spaced(rows[0]['n'] // SHARE)} rows {number(100 * em, 1)} %",
+        text[1],
     )
+
+
+def losses(rows: list[Row]) -> str:
+    em, found = by_seed(pick(rows, method="EM"), "eer"), []
+    for m in sorted({r["size"] for r in rows if r["size"]}):
+        if better(em, by_seed(pick(rows, size=m, method="default"), "eer")):
+            rates = [100 * median(column(rows, "eer", method=x, size=size)) for x, size in (("EM", 0), ("default", m))]
+            found.append(f"{number(rates[0], 1)} % against {number(rates[1], 1)} % for m = {spaced(m)}")
+    if not found:
+        return ""
+    return f"**Background models.** EM on 667 times fewer rows has the lower equal error rate: {'; '.join(found)}."
 
 
 def learned(rows: list[Row]) -> list[str]:
-    lines_ = ["| m | published, splitting | splitting | default | seconds of the pass | seconds of decoding, default |"]
-    lines_.append("|---" * 6 + "|")
+    em = [100 * v for v in column(rows, "eer", method="EM")]
+    lines_ = [("none: EM on rows", "29.5 %", f"{shown(em, 1)} %", "–", "–", "–")]
     for m in sorted({r["size"] for r in rows if r["size"]}):
         some = pick(rows, size=m)
         rates = [[100 * v for v in column(some, "eer", method=name)] for name in ("splitting", "default")]
         seconds = [median(column(some, name, method="default")) for name in ("pass_seconds", "seconds")]
         published = number(100 * PUBLISHED.get(m, np.nan), 1)
-        lines_.append(
-            f"| {spaced(m)} | {published} % | {shown(rates[0], 1)} % | {shown(rates[1], 1)} % "
-            f"| {number(seconds[0], 1)} | {number(seconds[1], 1)} |"
-        )
-    return ["\n".join(lines_)]
+        shares = (f"{shown(rate, 1)} %" for rate in rates)
+        lines_.append((spaced(m), f"{published} %", *shares, number(seconds[0], 1), number(seconds[1], 1)))
+    head = ("m", "published", "splitting", "default", "seconds of the pass", "seconds of decoding, default")
+    return [f"Equal error rates:\n\n{table(head, lines_)}"]
 
 
 def draw(rows: list[Row], figure: Any) -> None:
@@ -140,13 +158,14 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             "Keriven 2017, Tables 5.2 and 5.3, p. 86 (substitute)",
-            "a sketch of all rows gives a lower error than EM on few, and the error falls with the sketch (32.5 % at "
-            "m = 1000 and 29.0 % at 10 000 for the splitting decoder, against 29.5 % for EM)",
+            "a sketch of all rows has a lower error than EM on few rows (29.0 % at m = 10 000, 29.5 % with EM), which "
+            "falls with m",
             judge,
         ),
     ),
     draw=draw,
     learned=learned,
+    losses=losses,
     assumed={
         "data": "synthetic speakers instead of NIST 2005; one session of each speaker",
         "EM": "one start of scikit-learn's",

@@ -11,7 +11,7 @@ from scipy.optimize import minimize, nnls
 from experiments.drawing import colours, order
 from experiments.published import centers_of, pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import Array, column, known, median, number, rate_shown, shown, timed, verdict
+from experiments.rulers import Array, column, known, median, number, rate_shown, shown, table, timed, verdict
 
 K, Q, SIZE, DEVIATION = 10, 5, 300, 5.0
 ROWS = 10**7  # total weight: the decoders take the sketch for one of so many rows, whose noise is not there
@@ -89,29 +89,25 @@ def judge_table(rows: list[Row]) -> Finding:
     flags = [v < COST for v in column(rows, "cost", method="CL-OMPR")]
     ordered = means["BCD"] > means["CL-OMP"] > means["CL-OMPR"] > means["BCD, near truth"]
     code = verdict(ordered, middle < EXACT, sum(flags) >= 0.5 * len(flags)) if known(*means.values()) else "not run"
-    text = "; ".join(f"{m} {number(v)}" for m, v in means.items())
+    text = ", ".join(f"{m} {number(v)}" for m, v in means.items())
     own = column(rows, "sse", method="default")
     return Finding(
         code,
-        f"mean {text}; CL-OMPR median {number(middle)}, cost below 0.01 in {rate_shown(flags)}",
+        f"mean {text}; CL-OMPR succeeds in {rate_shown(flags)}",
         f"mean {number(float(np.mean(own)) if own else np.nan)}, exact in {rate_shown([v < EXACT for v in own])}",
     )
 
 
 def learned(rows: list[Row]) -> list[str]:
     exact = {m: rate_shown([v < EXACT for v in column(rows, "sse", method=m)]) for m in METHODS}
-    table = [
-        "| method | published mean | mean | published median | median | exact recovery | CPU seconds |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for m in METHODS:
         mean, middle = (number(v) for v in PUBLISHED.get(m, (np.nan, np.nan)))
         ours = column(rows, "sse", method=m)
-        table.append(
-            f"| {m} | {mean} | {shown(ours, statistic=np.mean)} | {middle} | {number(median(ours))} | {exact[m]} | "
-            f"{number(median(column(rows, 'seconds', method=m)), 2)} |"
-        )
-    return ["\n".join(table)]
+        seconds = number(median(column(rows, "seconds", method=m)), 2)
+        lines.append((m, mean, shown(ours, statistic=np.mean), middle, number(median(ours)), exact[m], seconds))
+    head = ("method", "published mean", "mean", "published median", "median", "exact recovery", "CPU seconds")
+    return [table(head, lines)]
 
 
 def draw(rows: list[Row], figure: Any) -> None:
@@ -148,8 +144,8 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             "Keriven 2017, Table 4.1 and Figure 4.5, p. 60",
-            "mean squared error: block coordinate descent 1.06, CL-OMP 0.794, CL-OMPR 0.0825, descent from near the "
-            "truth 3.8·10⁻⁵; the median of CL-OMPR is 0 and it succeeds in a great majority of runs",
+            "mean squared error: BCD 1.06, CL-OMP 0.794, CL-OMPR 0.0825, BCD from near the truth 3.8·10⁻⁵; CL-OMPR "
+            "succeeds in a great majority of runs",
             judge_table,
         ),
     ),

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 import sketchlearn as sl
-from experiments.drawing import legend, lines
+from experiments.drawing import cost_axis, legend, lines
 from experiments.published import centers_of, designed_map, pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import attempt, best_cost, column, known, mean_cost, median, number, pick, shown, verdict
+from experiments.rulers import attempt, best_cost, column, known, mean_cost, median, number, pick, shown, table, verdict
 from sketchlearn.designs.scale import RULES
 
 K = D = 10
@@ -91,9 +91,9 @@ def judge_place(rows: list[Row]) -> Finding:
         return Finding("not run", "not run")
     places = {k: min(c, key=lambda f, c=c: c[f]) for k, c in curves.items()}
     code = verdict(*(0.5 <= f <= 2 for f in places.values()))
-    text = ", ".join(f"k = {k}: {number(f, 2)} (cost {number(curves[k][f])})" for k, f in places.items())
+    text = ", ".join(f"{number(f, 2)} for k = {k}" for k, f in places.items())
     own = shown(column(rows, "rse", panel="rules", method="default"), 4)
-    return Finding(code, f"best squared scale over squared separation, {text}", f"no scale to choose: {own} at 4kd")
+    return Finding(code, f"best squared scale over squared separation: {text}", f"no scale to choose: {own} at 4kd")
 
 
 def judge_width(rows: list[Row]) -> Finding:
@@ -125,18 +125,28 @@ def judge_theory(rows: list[Row]) -> Finding:
         return Finding("not run", "not run")
     return Finding(
         verdict(median(column(some, "rse")) > GOOD),
-        f"factor {number(median(column(some, 'factor_found')))}, cost {shown(column(some, 'rse'), 2)}",
+        f"its squared scale is {number(median(column(some, 'factor_found')))} of the squared separation, cost "
+        f"{shown(column(some, 'rse'), 2)}",
     )
 
 
 def learned(rows: list[Row]) -> list[str]:
-    lines_ = ["| rule | squared scale over squared separation | cost of CL-OMPR at 4kd |", "|---|---|---|"]
+    costs = [
+        (f"{law}, {size}kd", *(shown(column(rows, "rse", **cell, factor=f)) for f in FACTORS))
+        for law, size in (("gaussian", 2), ("gaussian", 4), ("gaussian", 10), ("adapted", 4))
+        for cell in [{"panel": "scale", "method": "CL-OMPR", "k": K, "radial": law, "size": size}]
+    ]
+    head = ("law, features", *(f"{f:g}" for f in FACTORS))
+    rules = []
     for name in RULES:
         some = pick(rows, panel="rules", method=f"rule {name}")
-        lines_.append(f"| {name} | {number(median(column(some, 'factor_found')), 3)} | {shown(column(some, 'rse'))} |")
-    own = shown(column(rows, "rse", panel="rules", method="default"), 4)
-    lines_.append(f"| default: none | – | {own} |")
-    return ["Rules for the scale from rows, Gaussian law:\n\n" + "\n".join(lines_)]
+        rules.append((name, number(median(column(some, "factor_found")), 3), shown(column(some, "rse"))))
+    rules.append(("default: none", "–", shown(column(rows, "rse", panel="rules", method="default"), 4)))
+    return [
+        f"Cost of CL-OMPR over the best known, by squared scale over squared separation:\n\n{table(head, costs)}",
+        "Rules for the scale from rows, Gaussian law:\n\n"
+        + table(("rule", "squared scale over squared separation", "cost of CL-OMPR at 4kd"), rules),
+    ]
 
 
 def draw(rows: list[Row], figure: Any) -> None:
@@ -155,7 +165,8 @@ def draw(rows: list[Row], figure: Any) -> None:
     ]
     lines(axes[2], ks, "factor", "rse", by="line")
     for axis, title in zip(axes, ("4kd, k = 10", "Gaussian, by size", "Gaussian, 4kd, by k"), strict=True):
-        axis.set(xscale="log", yscale="log", title=title, xlabel="squared scale / squared separation")
+        axis.set(xscale="log", title=title, xlabel="squared scale / squared separation")
+        cost_axis(axis)
     for axis in axes[1:]:
         axis.legend(fontsize=7)
     axes[0].set_ylabel("cost over the best known")

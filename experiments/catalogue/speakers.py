@@ -13,7 +13,21 @@ import sketchlearn as sl
 from experiments.drawing import legend, lines
 from experiments.published import pass_over, published_map
 from experiments.registry import Cell, Claim, Experiment, Finding, Row, Setting, Values
-from experiments.rulers import Array, attempt, column, known, median, number, pick, shown, timed, verdict
+from experiments.rulers import (
+    Array,
+    attempt,
+    better,
+    by_seed,
+    column,
+    known,
+    median,
+    number,
+    pick,
+    shown,
+    table,
+    timed,
+    verdict,
+)
 from sketchlearn.designs.scale import keriven
 
 D, SPEAKERS, CLAIMED, TESTS = 8, 60, 20, 3
@@ -100,16 +114,42 @@ def judge(rows: list[Row]) -> Finding:
         if not known(em, first, last):
             return Finding("not run", "not run")
         good += [last < em + 0.02, first > last + 0.02]
-        text.append(
-            f"k = {k}: EM {number(100 * em, 1)} %, splitting {number(100 * first, 1)} to {number(100 * last, 1)} %"
-        )
-        mine = [100 * v for v in column(rows, "eer", k=k, method="default", size=SIZES[-1])]
-        only = [100 * v for v in column(rows, "eer", k=k, method="sketches only", size=SIZES[-1])]
-        own.append(f"k = {k}: {shown(mine, 1)} %, from sketches alone {shown(only, 1)} %")
+        at_first, at_last, of_em = (f"{number(100 * rate, 1)} %" for rate in (first, last, em))
+        text.append(f"{at_first} at m = {SIZES[0]}, {at_last} at {SIZES[-1]}, EM {of_em}")
+        own.append(f"{number(100 * median(column(rows, 'eer', k=k, method='default', size=SIZES[-1])), 1)} %")
     if not good:
         return Finding("not run", "not run")
-    words = f"equal error rate, m = {SIZES[0]} to {SIZES[-1]}, "
-    return Finding(verdict(*good), words + "; ".join(text), f"at m = {SIZES[-1]}, " + "; ".join(own))
+    ks = sorted({r["k"] for r in rows})
+    both = "; ".join(f"k = {k}: {words}" for k, words in zip(ks, text, strict=True))
+    return Finding(verdict(*good), both, f"{' and '.join(own)} at m = {SIZES[-1]}")
+
+
+def losses(rows: list[Row]) -> str:
+    found = []
+    for k in sorted({r["k"] for r in rows}):
+        em = by_seed(pick(rows, k=k, method="EM"), "eer")
+        for m in SIZES:
+            if better(em, by_seed(pick(rows, k=k, size=m, method="default"), "eer")):
+                rates = [
+                    100 * median(column(rows, "eer", k=k, method=x, size=s)) for x, s in (("EM", 0), ("default", m))
+                ]
+                found.append(f"{number(rates[0], 1)} % against {number(rates[1], 1)} % for k = {k}, m = {m}")
+    return f"**Verification.** EM on all rows has the lower equal error rate: {'; '.join(found)}." if found else ""
+
+
+def learned(rows: list[Row]) -> list[str]:
+    lines_ = []
+    for k in sorted({r["k"] for r in rows}):
+        lines_.append((str(k), "EM", _rates(rows, k, "EM", 0), *("" for _ in SIZES[1:])))
+        lines_ += [
+            (str(k), m, *(_rates(rows, k, m, x) for x in SIZES)) for m in ("splitting", "default", "sketches only")
+        ]
+    head = ("k", "background from", *(f"m = {m}" for m in SIZES))
+    return [f"Equal error rate in per cent; EM has no sketch:\n\n{table(head, lines_)}"]
+
+
+def _rates(rows: list[Row], k: int, method: str, size: int) -> str:
+    return shown([100 * v for v in column(rows, "eer", k=k, method=method, size=size)], 1)
 
 
 def draw(rows: list[Row], figure: Any) -> None:
@@ -145,6 +185,8 @@ EXPERIMENT = Experiment(
         ),
     ),
     draw=draw,
+    learned=learned,
+    losses=losses,
     own=lambda setting, method: method in ("default", "sketches only"),
     assumed={"data": "synthetic speakers instead of NIST 2005", "close": "within 2 points of a per cent"},
     size=(9.0, 4.0),

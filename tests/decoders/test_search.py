@@ -30,6 +30,34 @@ def test_weights_from_a_gram_matrix_are_nnls():
     np.testing.assert_allclose(solve_weights(A.T @ A, A.T @ y), nnls(A, y)[0], atol=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_weights_of_many_correlated_atoms_are_nnls(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(60, 40)) @ rng.normal(size=(40, 40)) + 2.0 * rng.random()
+    y = A @ (rng.exponential(size=40) * (rng.random(40) < 0.5)) + rng.normal(size=60)
+    gram = A.T @ A
+    ridge = np.sqrt(1e-6 * np.trace(gram) / 40) * np.eye(40)  # NNLS of rows that have the same ridge
+    expected = nnls(np.vstack([A, ridge]), np.append(y, np.zeros(40)))[0]
+    np.testing.assert_allclose(solve_weights(gram, A.T @ y), expected, atol=1e-6 * expected.max())
+
+
+def test_pruning_removes_one_after_the_other():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(50, 12))
+    gram, b = A.T @ A, A.T @ (A @ rng.exponential(size=12) + rng.normal(size=50))
+    keep = np.flatnonzero(solve_weights(gram, b) > 0)
+    while len(keep) > 4:  # what each costs, from the definition
+        costs = []
+        for left in (np.delete(keep, i) for i in range(len(keep))):
+            a = np.linalg.solve(gram[np.ix_(left, left)], b[left])
+            costs.append(-a @ b[left])
+        a = np.linalg.solve(gram[np.ix_(keep, keep)], b[keep])
+        keep = np.delete(keep, np.argmin(np.where(a > 0, costs, -np.inf)))
+    found, weights = prune_indices(gram, b, 4)
+    np.testing.assert_array_equal(found, keep)
+    np.testing.assert_allclose(weights, np.linalg.solve(gram[np.ix_(keep, keep)], b[keep]), rtol=1e-4)
+
+
 def test_pruning_keeps_the_components_that_matter():
     gram = np.eye(4) + 0.01
     keep, weights = prune_indices(gram, gram @ np.array([5.0, 0.1, 3.0, 0.2]), 2)

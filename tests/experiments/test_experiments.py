@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import page, rivals, rulers
+from experiments.disagreements import DISAGREEMENTS
 from experiments.private_rivals import laplace_pca, private_lloyd, wishart_pca
 from experiments.registry import ORDER, Cell, Claim, Experiment, Finding, catalogue
 from experiments.rows import Rows, key_of, results_path
@@ -99,6 +100,38 @@ def test_pictures_are_drawn_from_the_rows():
             plt.close(figure)
 
 
+LONGEST = 170
+"""Characters in a cell of the first table: two lines of a column on a wide screen, three on a laptop."""
+
+
+def test_the_first_table_is_short():
+    for experiment in EXPERIMENTS.values():
+        rows, _ = page.held(experiment)
+        for claim, finding in zip(experiment.claims, page.findings(experiment, rows.flat()), strict=True):
+            assert max(map(len, (claim.says, finding.measured, finding.default))) <= LONGEST, claim
+
+
+def test_losses_and_disagreements_come_from_the_rows():
+    every = {name: page.held(experiment)[0].flat() for name, experiment in EXPERIMENTS.items()}
+    nothing: dict = {name: [] for name in EXPERIMENTS}
+    for claim, _, here in DISAGREEMENTS:
+        if not isinstance(here, str):
+            assert here(every) != here(nothing), claim
+    for experiment in EXPERIMENTS.values():
+        if experiment.losses is not None:
+            # the published rows with the default's measurements made much worse: something else is better
+            worse = [
+                {**row, **{name: sign for name, sign in BAD.items() if name in row}}
+                if row["method"] == "default"
+                else row
+                for row in every[experiment.name]
+            ]
+            assert experiment.losses(worse), experiment.name
+
+
+BAD = {"rse": 9.0, "seconds": 9e9, "log_kl": 9.0, "ari": 0.0, "energy": 0.0, "excess": 9.0, "eer": 0.9, "alpha": 9.0}
+
+
 # -- rows and runs ---------------------------------------------------------------------------------------------------
 
 
@@ -122,6 +155,20 @@ def toy(calls, recipe=1):
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.runner.results_path", lambda experiment, full: tmp_path / "toy.json")
     return tmp_path
+
+
+def test_a_full_run_takes_over_the_rows_of_the_quick_one(tmp_path, monkeypatch):
+    paths = {full: tmp_path / f"{full}.json" for full in (False, True)}
+    monkeypatch.setattr("experiments.runner.results_path", lambda experiment, full: paths[full])
+    calls = []
+    experiment = toy(calls)
+    run_toy(experiment, monkeypatch, seeds=1)
+    calls.clear()
+    run_toy(experiment, monkeypatch, full=True)
+    assert {seed for _, seed, _ in calls} == {1}
+    quick, full = (Rows.read(path, 1) for path in paths.values())
+    assert len(full.rows) == 2 * len(quick.rows) == 8
+    assert all(full.rows[key]["values"] == row["values"] for key, row in quick.rows.items())
 
 
 def run_toy(experiment, monkeypatch, **options):

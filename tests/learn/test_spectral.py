@@ -7,7 +7,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sketchlearn as sl
-from sketchlearn.learn.graphs import neighbour_graph, spectral_embedding
+from sketchlearn.learn.graphs import modularity, neighbour_graph, scaled_graph, spectral_embedding
+from sketchlearn.learn.signals import _chebyshev, _moments, _step, filtered_signals
 
 
 # (a quick decoder: what is checked are conventions)
@@ -87,3 +88,88 @@ def test_bad_numbers():
     for bad in ({"affinity": "rbf"}, {"n_clusters": 0}, {"n_neighbors": 1.5}, {"n_components": True}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             sl.CompressiveSpectralClustering(**bad).fit(X)
+
+
+# -- filtered signals --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return sl.datasets.planted_partition(3000, 20, seed=0)
+
+
+def test_modularity_is_that_of_the_definition(planted):
+    graph = planted.adjacency[:300, :300].tocsr()
+    labels = planted.labels[:300] % 7
+    degree = np.asarray(graph.sum(1)).ravel()
+    total = degree.sum()
+    excess = graph.toarray() / total - np.outer(degree, degree) / total**2
+    assert modularity(graph, labels) == pytest.approx(excess[labels[:, None] == labels].sum(), abs=1e-12)
+    assert modularity(csr_matrix((3, 3)), [0, 1, 1]) == 0.0
+    with pytest.raises(ValueError, match="2 labels for 300 nodes"):
+        modularity(graph, [0, 1])
+
+
+def test_traces_and_steps_are_those_of_the_polynomials(planted):
+    graph = planted.adjacency[:300, :300].tocsr()
+    scaled = scaled_graph(graph, np.asarray(graph.sum(1)).ravel())
+    values = np.linalg.eigvalsh(scaled.toarray())
+    orders = np.arange(65)
+    true = np.cos(orders[:, None] * np.arccos(np.clip(values, -1, 1))).sum(1)
+    all_signals = np.sqrt(300) * np.eye(300)  # which measure traces without error
+    np.testing.assert_allclose(next(_moments(scaled, all_signals)), true, atol=1e-8)
+    step = _step(np.array([0.5]), 64)[0]
+    x = np.linspace(-1, 1, 1001)
+    curve = np.polynomial.chebyshev.chebval(x, step)
+    assert curve.min() > -1e-12
+    assert curve.max() < 1 + 1e-12
+    assert curve[x < 0.4].max() < 0.05
+    assert curve[x > 0.6].min() > 0.95
+    terms = [term for _, term in zip(step, _chebyshev(scaled, np.eye(300)), strict=False)]
+    filtered = sum(weight * term for weight, term in zip(step, terms, strict=True))
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(filtered), np.sort(np.polynomial.chebyshev.chebval(values, step)), atol=1e-8
+    )
+
+
+def test_signals_find_the_gap_and_the_groups(planted):
+    values = spectral_embedding(planted.adjacency.tocsr(), 20, 0)[1]
+    found = filtered_signals(planted.adjacency, 20, random_state=0)
+    assert values[19] < found.cut < values[20]
+    assert abs(found.count - 20) < 3 * found.count_std
+    np.testing.assert_allclose(np.linalg.norm(found.embedding, axis=1), 1.0, rtol=1e-5)
+    ours = sl.CompressiveSpectralClustering(
+        20, affinity="precomputed", method="signals", decoder="rows", random_state=0
+    ).fit(planted.adjacency)
+    assert ours.modularity_ == pytest.approx(modularity(planted.adjacency, ours.labels_))
+    assert ours.modularity_ > 0.99 * modularity(planted.adjacency, planted.labels)
+    assert adjusted_rand_score(planted.labels, ours.labels_) > 0.98
+    assert "gap after" in ours.verdict_
+    assert not ours.reliable_
+
+
+def test_signals_through_a_sketch_and_models(tmp_path):
+    X, y = make_moons(500, noise=0.05, random_state=0)
+    for decoder in ("auto", "rows"):
+        found = sl.CompressiveSpectralClustering(2, method="signals", decoder=decoder, random_state=0).fit(X)
+        assert adjusted_rand_score(y, found.labels_) > 0.95
+        assert hasattr(found, "sketch_") == (decoder == "auto")
+        assert not hasattr(found, "eigenvalues_")
+        model = found.to_model()
+        assert model.columns[0] == "signal 1"
+        model.save(tmp_path / "m.json")
+        np.testing.assert_array_equal(sl.Model.load(tmp_path / "m.json").predict(found.embedding_), found.labels_)
+    with pytest.raises(ValueError, match="decoder='rows'"):
+        found.fit_sketch(sl.sketch(X))
+
+
+def test_signals_of_nodes_without_edges_and_loose_parts():
+    loose = csr_matrix(np.kron(np.eye(3), 1 - np.eye(2)))
+    loose.resize((7, 7))
+    embedding = filtered_signals(loose, 3, 40, random_state=0).embedding
+    assert not embedding[6].any()
+    np.testing.assert_allclose(np.abs((embedding[0::2] * embedding[0::2]).sum(1))[:3], 1.0, rtol=1e-5)
+    np.testing.assert_allclose((embedding[0:6:2] * embedding[1:6:2]).sum(1), 1.0, rtol=1e-2)
+    for bad in ({"k": 0}, {"k": 2, "n_signals": 0}):
+        with pytest.raises(ValueError, match="must be positive"):
+            filtered_signals(loose, **bad)

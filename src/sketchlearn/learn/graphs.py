@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_matrix, diags_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -50,6 +51,48 @@ def checked_graph(graph: Any) -> Any:
     return found
 
 
+def scaled_graph(graph: Any, degree: Array) -> Any:
+    """Weights divided by the square roots of the degrees of both ends: eigenvalues are between -1 and 1."""
+    root = 1.0 / np.sqrt(np.where(degree > 0, degree, np.inf))
+    return (diags_array(root) @ graph @ diags_array(root)).tocsr()
+
+
+def modularity(graph: Any, labels: npt.ArrayLike) -> float:
+    """Share of the edges within clusters, less what is expected if edges join nodes by their degrees alone.
+
+    Parameters
+    ----------
+    graph : sparse matrix (n, n)
+        Weights of edges, symmetric.
+    labels : array (n,)
+        The cluster of each node.
+
+    Returns
+    -------
+    float
+        At most 1; 0 for a single cluster, and for a graph without edges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_matrix
+    >>> from sketchlearn.learn.graphs import modularity
+    >>> two_pairs = csr_matrix(np.kron(np.eye(2), 1 - np.eye(2)))
+    >>> modularity(two_pairs, [0, 0, 1, 1]), modularity(two_pairs, [0, 0, 0, 0])
+    (0.5, 0.0)
+    """
+    a = checked_graph(graph).tocoo()
+    owner = np.unique(np.asarray(labels), return_inverse=True)[1].ravel()
+    if len(owner) != a.shape[0]:
+        raise ValueError(f"{len(owner)} labels for {a.shape[0]} nodes")
+    total = float(a.data.sum())
+    if total <= 0:
+        return 0.0
+    inside = float(a.data[owner[a.row] == owner[a.col]].sum())
+    shares = np.bincount(owner, np.asarray(a.sum(axis=1)).ravel()) / total
+    return inside / total - float(shares @ shares)
+
+
 def spectral_embedding(graph: Any, n_components: int, random_state: Any = None) -> tuple[Array, Array]:
     """Eigenvectors of the normalised Laplacian with the smallest eigenvalues, as rows of unit length.
 
@@ -65,7 +108,7 @@ def spectral_embedding(graph: Any, n_components: int, random_state: Any = None) 
     Returns
     -------
     embedding : ndarray (n, n_components)
-        A row a node, of unit length (Ng, Jordan and Weiss, 2002); nodes without edges are zero.
+        A row per node, of unit length (Ng, Jordan and Weiss, 2002); nodes without edges are zero.
     eigenvalues : ndarray (n_components + 1,)
         Of the Laplacian ``I - D^-1/2 A D^-1/2``, rising: one more than there are columns, for the gap (fewer, if there
         are no more).
@@ -90,8 +133,7 @@ def spectral_embedding(graph: Any, n_components: int, random_state: Any = None) 
     if k < 1:
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
     degree = np.asarray(a.sum(axis=1)).ravel()
-    root = 1.0 / np.sqrt(np.where(degree > 0, degree, np.inf))
-    scaled = (diags_array(root) @ a @ diags_array(root)).tocsr()
+    scaled = scaled_graph(a, degree)
     # each connected part has an eigenvector of its own for eigenvalue 0: iterations miss some of several equal ones
     count, part = connected_components(a, directed=False)
     sizes = np.bincount(part, minlength=count)

@@ -17,12 +17,13 @@ from sketchlearn.words import counted
 
 @register_model
 class SpectralModel(ClusterModel):
-    """Centres among the embedded nodes of a graph, with the graph's eigenvalues; columns are eigenvectors.
+    """Centres among the embedded nodes of a graph, with the graph's eigenvalues; columns are eigenvectors or signals.
 
     Attributes
     ----------
     eigenvalues : ndarray (e,) or None
-        Smallest eigenvalues of the normalised Laplacian; None if only a sketch of the embedded nodes was known.
+        Smallest eigenvalues of the normalised Laplacian; None if only a sketch of the embedded nodes was known, or
+        signals took the place of eigenvectors.
 
     Examples
     --------
@@ -47,7 +48,8 @@ class SpectralModel(ClusterModel):
     @property
     def headline(self) -> str:
         """What it is, in a few words."""
-        columns = counted(len(self.columns), "eigenvector")
+        column = self.columns[0].rsplit(" ", 1)[0] if self.named else "column"
+        columns = counted(len(self.columns), column)
         return f"{counted(self.size, 'cluster')} of {self.row_count} nodes, {columns}"
 
     def own_numbers(self) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -35,7 +35,13 @@ def spectral(
     nodes: Annotated[str | None, option("Where to write the embedded nodes: .parquet or .csv.")] = None,
     sketch: Annotated[str | None, option("Where to write the sketch of the embedded nodes.")] = None,
     neighbors: Annotated[int, option("Number of nearest rows to join each row with.", min=1)] = 10,
-    components: Annotated[int | None, option("Number of eigenvectors; by default one per cluster.", min=1)] = None,
+    method: Annotated[Literal["eigenvectors", "signals"], option("Coordinates of the nodes.")] = "eigenvectors",
+    components: Annotated[
+        int | None, option("Number of eigenvectors, by default one per cluster; or of signals.", min=1)
+    ] = None,
+    decoder: Annotated[
+        Literal["auto", "rows"], option("Cluster a sketch of the embedded nodes, or all of them (rows).")
+    ] = "auto",
     seed: Seed = 0,
     id_column: Annotated[str | None, option("Column to copy to the labels.", "--id")] = None,
     *,
@@ -44,7 +50,7 @@ def spectral(
 ) -> None:
     """Cluster the nodes of a graph by its eigenvectors. Rows are joined to their nearest neighbours.
 
-    The whole graph must fit in memory.
+    The whole graph must fit in memory. For many clusters, use --method signals --decoder rows.
     """
     if output == "-":
         raise usage("-o needs the name of a file")
@@ -54,6 +60,8 @@ def spectral(
     outputs = [path for path in (output, labels, nodes, sketch) if path is not None]
     for path in outputs:
         check_output(path, *data)
+    if sketch is not None and decoder == "rows":
+        raise usage("--decoder rows makes no sketch: leave out --sketch")
     if len({Path(path).resolve() for path in outputs}) < len(outputs):
         raise usage("two outputs have the same name")
     is_graph = any(Path(path).suffix.lower() == ".npz" for path in data)
@@ -72,7 +80,9 @@ def spectral(
         k,
         affinity="precomputed" if is_graph else "nearest_neighbors",
         n_neighbors=neighbors,
+        method=method,
         n_components=components,
+        decoder=decoder,
         random_state=seed,
     )
     with working(f"looking for {k} clusters"), warnings.catch_warnings():
