@@ -188,7 +188,7 @@ def test_few_rows_are_far_in_the_columns_that_hold_their_cost(columns: int, word
     assert few.cost == pytest.approx(apart[:6].sum() / apart.sum())
     problem = Problem.from_sketch(sl.sketch(OBLONG, sl.design(OBLONG[:2000], n_components=3, seed=0)))
     given = grade("judges", concentration=few, variances=np.ones(4))
-    verdict = of_graded(Code.MISFIT, "Not certified.", given, problem, tuple("abcd"), 3, "k-means", False)[1]
+    verdict = of_graded(Code.MISFIT, "Not certified.", given, problem, tuple("abcd"), 3, "k-means", False, ())[1]
     assert f"0.6 % of the rows, far out in {words} carry" in verdict
 
 
