@@ -1,6 +1,6 @@
 """A second sketch of a mixture, whose frequencies are designed from a first model, beside one from the pilot.
 
-python benchmarks/adapted.py                  # three kinds of mixtures whose components have different shapes, one control
+python benchmarks/adapted.py                  # three kinds whose components have different shapes, one control
 python benchmarks/adapted.py --kinds tilted --seeds 0 1
 
 Every row of the table is a size in frequencies per parameter.  Shown are the excess nats of a row, fresh rows under the
@@ -16,6 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -26,20 +27,25 @@ GOOD = 0.05  # nats: what the verdicts call good
 FIRST = 2  # frequencies per parameter of the first sketch
 
 
+def turned(widths, k, rng):
+    """Covariances with these widths along axes in random directions."""
+    turns = np.linalg.qr(rng.normal(size=(k, len(widths), len(widths))))[0]
+    return np.einsum("kab,b,kcb->kac", turns, widths**2, turns)
+
+
 def tilted(rng):
     """Full covariances, axes from 0.05 to 2 in random directions; 5 columns."""
     k, d = 5, 5
-    turns = np.linalg.qr(rng.normal(size=(k, d, d)))[0]
-    return sl.Mixture(np.full(k, 0.2), 2.5 * rng.normal(size=(k, d)), np.einsum("kab,b,kcb->kac", turns, np.geomspace(0.05, 2, d) ** 2, turns)), "full"  # fmt: skip
+    matrices = turned(np.geomspace(0.05, 2, d), k, rng)
+    return sl.Mixture(np.full(k, 0.2), 2.5 * rng.normal(size=(k, d)), matrices), "full"
 
 
 def flat(rng):
     """Rows near planes: two wide directions, 0.05 in the others; 6 columns, shares from 3 to 1."""
     k, d = 4, 6
-    turns = np.linalg.qr(rng.normal(size=(k, d, d)))[0]
-    squares = np.array([1.0, 1.0, 0.05, 0.05, 0.05, 0.05]) ** 2
+    matrices = turned(np.array([1.0, 1.0, 0.05, 0.05, 0.05, 0.05]), k, rng)
     shares = np.linspace(3, 1, k)
-    return sl.Mixture(shares / shares.sum(), rng.normal(size=(k, d)), np.einsum("kab,b,kcb->kac", turns, squares, turns)), "full"  # fmt: skip
+    return sl.Mixture(shares / shares.sum(), rng.normal(size=(k, d)), matrices), "full"
 
 
 def axes(rng):
@@ -94,7 +100,7 @@ if __name__ == "__main__":
             for row in measure(name, seed, given.sizes, given.rows):
                 rows.append(row)
                 if given.out:
-                    with open(given.out, "a") as file:
+                    with Path(given.out).open("a") as file:
                         file.write(json.dumps(row) + "\n")
         print(f"\n{name}: {KINDS[name].__doc__}", flush=True)
         print("  per parameter   pilot: excess nats, good   adapted: excess nats, good")

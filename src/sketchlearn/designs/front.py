@@ -155,7 +155,7 @@ def design(
     previous : model, estimator or Mixture, optional
         For ``task="gmm"``: an earlier mixture of these columns, instead of a sample. Frequencies then have the width
         and shape of each of its components (:class:`sketchlearn.features.AdaptedFeatures`). Where shapes differ, a
-        smaller sketch tells as much. See :doc:`/how-to/second-look`.
+        smaller sketch tells as much. See :doc:`/how-to/sketch-size`.
     explain : bool, optional
         Deprecated: return ``(map, reason)``.  The reason is ``map.reason``.
 

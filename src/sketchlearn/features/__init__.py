@@ -28,8 +28,8 @@ from sketchlearn.features.split import SplitFeatures
 
 __all__ = [
     "AdaptedFeatures", "AdaptedLaw", "Category", "CauchyLaw", "CharacteristicMap", "DenseOperator", "EmbeddedFeatures",
-    "Encoder", "FeatureMap", "FoldedLaw", "FourierFeatures", "GaussianLaw", "HistogramFeatures", "LaplaceLaw", "MaternLaw",
-    "MixedLaw", "MonitoringFeatures", "MultiscaleLaw", "Number", "Operator", "PairwiseFeatures", "Projection",
-    "QuadraticFeatures", "QuarticFeatures", "RadialLaw", "SecondMomentMap", "SplitFeatures", "WeightedLaw", "register",
-    "register_law",
+    "Encoder", "FeatureMap", "FoldedLaw", "FourierFeatures", "GaussianLaw", "HistogramFeatures", "LaplaceLaw",
+    "MaternLaw", "MixedLaw", "MonitoringFeatures", "MultiscaleLaw", "Number", "Operator", "PairwiseFeatures",
+    "Projection", "QuadraticFeatures", "QuarticFeatures", "RadialLaw", "SecondMomentMap", "SplitFeatures",
+    "WeightedLaw", "register", "register_law",
 ]  # fmt: skip
