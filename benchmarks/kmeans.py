@@ -26,13 +26,15 @@ import sketchlearn as sl
 GRID = [(5, 2), (10, 10), (20, 10), (10, 50), (50, 10)]
 
 
-def clusters(k, d, separation, unbalanced, seed, n=20_000):
+def clusters(k, d, separation, unbalanced, seed, n=20_000, known=False):
     rng = np.random.default_rng([seed, k, d, separation, unbalanced])
     centers = rng.normal(size=(k, d)) * np.sqrt(separation)
     weights = np.exp(rng.uniform(0, np.log(20), k)) if unbalanced else np.ones(k)
-    X = centers[rng.choice(k, n, p=weights / weights.sum())] + rng.normal(size=(n, d))
+    labels = rng.choice(k, n, p=weights / weights.sum())
+    X = centers[labels] + rng.normal(size=(n, d))
     scale = np.exp(rng.uniform(-3, 3))
-    return X * scale + 10 * scale * rng.normal(size=d)
+    X = X * scale + 10 * scale * rng.normal(size=d)
+    return (X, labels, scale) if known else X
 
 
 def relative_error(X, model, n_init=10):

@@ -228,6 +228,7 @@ EXPERIMENT = Experiment(
     learned=learned,
     assumed={
         "m of Figures 5.4 and 5.5": "10d",
+        "seconds": "the least CPU seconds of three runs on one thread, on a machine that also did other work",
         "equal": "medians within 1 % (2 % at d = 8)",
         "R³ at d = 8": "not run: the library refuses it below 16 columns",
         "scale": "equation 4.14 instead of the best one",

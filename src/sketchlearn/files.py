@@ -138,7 +138,9 @@ def _failing(path: str | PathLike[str]) -> Iterator[None]:
     except WriteError:
         raise
     except OSError as error:
-        raise WriteError(error.errno, error.strerror or str(error), os.fspath(path)) from error
+        folder = Path(path).parent
+        why = f"there is no folder {folder}" if error.errno == errno.ENOENT and not folder.is_dir() else error.strerror
+        raise WriteError(error.errno, why or str(error), os.fspath(path)) from error
 
 
 class _Raw(io.FileIO):

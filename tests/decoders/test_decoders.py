@@ -2,6 +2,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from clusters import gaussian_clusters, mean_cost
 from sklearn.cluster import KMeans
@@ -122,6 +123,31 @@ def test_a_verdict_names_constant_columns_and_no_logarithm_of_negative_numbers()
     far = sl.CompressiveKMeans(2, random_state=0).fit(X).solution_.verdict
     assert "clip column 0 (it reaches -" in far
     assert "logarithm" not in far
+
+
+def test_a_verdict_gives_no_advice_on_columns_that_an_encoder_made():
+    rng = np.random.default_rng(0)
+    rows = {"x": rng.normal(size=4000) + 9 * rng.integers(2, size=4000), "one": np.ones(4000)}
+    table = pd.DataFrame({**rows, "city": rng.choice(["A", "B"], 4000)})
+    phi = sl.design(table, n_components=3, encoder=sl.Encoder.fit(table), seed=0)
+    found = sl.decode(sl.sketch(table, phi), 3, random_state=0)
+    assert phi.columns == ("x", "one", "city=A", "city=B", "city=other")  # no row has another city
+    assert "Leave out one: it has one value only" in found.verdict
+    assert "city=other" not in found.verdict
+
+
+def test_more_numbers_than_the_sketch_has_give_a_warning():
+    s = sl.sketch(
+        np.random.default_rng(0).normal(size=(500, 2)), sl.FourierFeatures.draw(dim=2, size=9, scale=1.0, seed=0)
+    )
+    with pytest.warns(
+        sl.DataWarning, match="7 clusters in 2 columns are 21 numbers, and the sketch has only 18"
+    ) as said:
+        sl.decode(s, 7, n_decodes=1, random_state=0)
+    assert "Ask for at most 6" in str(said[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sl.decode(s, 6, n_decodes=1, random_state=0)
 
 
 def test_too_many_clusters_give_no_error_bars_that_mean_nothing():

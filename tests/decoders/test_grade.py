@@ -128,7 +128,7 @@ PROBLEM = Problem.from_sketch(sl.sketch(CLUSTERS, sl.design(CLUSTERS[:2000], n_c
 
 
 def said(code: Code, given: Grade, what: str = "k-means", blind: bool = False) -> tuple[Code, str]:
-    return of_graded(code, "Not certified. Certificate.", given, PROBLEM, ("age", "kids"), 3, what, blind)
+    return of_graded(code, "Not certified. Certificate.", given, PROBLEM, ("age", "kids"), 3, what, blind, ())
 
 
 @pytest.mark.parametrize(

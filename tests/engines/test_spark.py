@@ -4,12 +4,14 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sketchlearn as sl
 from sketchlearn.engines.checkpoint import Checkpoint
 
 pq = pytest.importorskip("pyarrow.parquet")
+pd = pytest.importorskip("pandas")
 pyspark = pytest.importorskip("pyspark")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Spark has many
 
@@ -68,6 +70,33 @@ def test_frames_have_the_same_bytes(spark, tmp_path, count):
             sl.sketch(frame, PHI, columns=["x", "z"])
         with pytest.raises(ValueError, match=r"of partition \d+\) holds NaN or a null in column 'y'"):
             sl.sketch(frame, PHI, **READING)
+
+
+@pytest.mark.parametrize("key", ["whole", "number", "text"])
+def test_users_are_shuffled_together(spark, key):
+    """Zeros of both signs are one user, and so are NaN and null."""
+    rng = np.random.default_rng(0)
+    u = rng.zipf(1.3, 3000) % 300
+    zero = np.where(rng.random(3000) < 0.5, -0.0, 0.0)
+    keys = {"whole": u, "number": np.where(u == 1, zero, np.where(u == 2, np.nan, u))}
+    frame = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["x", "y"])
+    frame["u. `r"] = keys.get(key, np.array([f"user {v}" for v in u], object))
+    there = spark.createDataFrame(frame.sample(frac=1.0, random_state=0)).repartition(7)
+    if key == "number":
+        from pyspark.sql import functions as F
+
+        name = F.col("`u. ``r`")
+        there = there.withColumn("u. `r", F.when(F.isnan(name) & (F.col("x") > 0), None).otherwise(name))
+    phi = sl.FourierFeatures.draw(dim=2, size=12, scale=1.0, seed=0).with_columns(["x", "y"])
+    for more in ({}, {"where": "x > 0"}):
+        bound = {"user": "u. `r", "max_rows_per_user": 2, **more}
+        want = sl.sketch(frame, phi, **bound)
+        for engine in ("auto", "threads"):
+            got = sl.sketch(there, phi, engine=engine, **bound)
+            assert got.to_bytes() == want.to_bytes()
+    assert want.origin.rows_per_user == got.origin.rows_per_user == 2
+    with pytest.raises(ValueError, match="user"):
+        sl.sketch(there, phi, user=u, max_rows_per_user=2)
 
 
 def test_errors_name_the_row_as_threads_do(spark, tmp_path):

@@ -341,9 +341,11 @@ def test_unknown_options_are_refused():
     for call in (sl.read, lambda X, **options: sl.sketch(X, None, **options)):
         with pytest.raises(TypeError, match=r"column|feature map"):
             call(np.zeros((2, 2)), column=[0])
-    with pytest.raises(TypeError, match="unexpected keyword argument 'column'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'column': did you mean 'columns'"):
         sl.sketch(np.zeros((2, 1)), sl.FourierFeatures.draw(dim=1, size=5, scale=1.0), column=[0])
-    with pytest.raises(TypeError, match="unexpected"):
+    with pytest.raises(TypeError, match="did you mean 'weight_column' or 'sample_weight'"):
+        sl.read(np.zeros((2, 2)), weights=np.ones(2))
+    with pytest.raises(TypeError, match="'nonsense': there are columns, weight_column"):
         sl.read(np.zeros((2, 2)), nonsense=1)
 
 

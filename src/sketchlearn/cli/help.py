@@ -74,7 +74,11 @@ class Commands(TyperGroup):
             error: Any = raised
             said = str(getattr(error, "message", ""))
             if said.startswith("No such command") and "mean" not in said:
-                error.message = f"{ctx.info_name} {args[0]}: first choose one of {', '.join(self.commands)}"
+                first = next(iter(self.commands))
+                error.message = (
+                    f"{ctx.info_name} {args[0]}: first choose one of {', '.join(self.commands)}, e.g. "
+                    f"'{ctx.command_path} {first} {args[0]}'"
+                )
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

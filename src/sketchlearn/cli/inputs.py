@@ -37,13 +37,15 @@ def numbers_in(text: str) -> list[int]:
     try:
         if ":" in text:
             low, high = (int(part) for part in text.split(":"))
+            if high < low:
+                raise usage(f"{text!r}: the first number is larger than the last one; write {high}:{low}")
             numbers = list(range(low, min(high, low + _MOST) + 1))
         else:
             numbers = [int(part) for part in text.split(",")]
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1 or len(numbers) > _MOST:
-        raise usage(f"{text!r}: write numbers of components as 2:12 or 2,4,8, at most {_MOST}")
+        raise usage(f"{text!r}: write the numbers to try as 2:12 or 2,4,8, at most {_MOST} of them")
     return numbers
 
 

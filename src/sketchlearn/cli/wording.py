@@ -65,6 +65,13 @@ def about_arguments(error: Any) -> str:
     flag = max(parameter.opts, key=len, default=parameter.name)
     if found := re.search(r"'(.*)' is not one of (.+?)\.?$", said):
         return f"{flag} {found[1]}: choose one of {found[2].replace(chr(39), '')}"
+    names = " or ".join(reversed(parameter.opts))
+    if type(error).__name__ == "MissingParameter":
+        asked = str(getattr(parameter, "help", "") or "").rstrip(".")
+        name = parameter.metavar if parameter.param_type_name == "argument" else names
+        return f"{name} is missing{': ' * bool(asked)}{asked[:1].lower()}{asked[1:]}"
+    if found := re.search(r"(greater|less) than or equal to (\S+)", said):
+        return f"{names} must be at {'least' if found[1] == 'greater' else 'most'} {found[2]}"
     if found := re.search(r"valid (integer|number)|not a valid (int|float)", said):
         return f"{flag}: give a {'whole ' if (found[1] or found[2]).startswith('int') else ''}number"
     return ""

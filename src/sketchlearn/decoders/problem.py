@@ -15,12 +15,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
 from sketchlearn.arrays import AnyArray, Array, Flags, Index
-from sketchlearn.decoders import budget, noise
-from sketchlearn.decoders.families import Family
+from sketchlearn.decoders import budget, device, noise
+from sketchlearn.decoders.families import SHARED, SPHERICAL, Family
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
+from sketchlearn.kernels.cuda.atoms import ResidentAtoms
 from sketchlearn.models.mixture import Mixture
 
 _TILE = 2**17  # numbers of a tile, which should stay in the cache
@@ -55,6 +56,8 @@ class Problem:
         Standard deviation of the data in these units.
     view : View or None
         The sketch in double precision, for the certificate.
+    on_device : bool
+        Whether components of one width are computed on a graphics processor, if they are many.
     """
 
     operator: Operator
@@ -69,6 +72,7 @@ class Problem:
     metric: Array | None = None
     spread: float = 1.0
     view: View | None = None
+    on_device: bool = False
     _buffers: dict[int, tuple[F32, F32, F32, F32]] = field(default_factory=dict, init=False, repr=False)
     _pieces: dict[tuple[int, int], list[Tile]] = field(default_factory=dict, init=False, repr=False)
     _cuts: dict[int, list[tuple[slice, Operator]]] = field(default_factory=dict, init=False, repr=False)
@@ -98,6 +102,7 @@ class Problem:
             broad=view.broad,
             metric=metric,
             view=view,
+            on_device=device.asked(),
         )
 
     @property
@@ -215,9 +220,20 @@ class Problem:
             self._buffers[k] = _buffers(k, self.size)
         return self._buffers[k]
 
-    def _charge(self, products: int, numbers: int = 0) -> None:
+    def _charge(self, products: int, numbers: int = 0, speed: float = 1.0) -> None:
         """Count the work of so many atoms, a sine and a cosine as 12 multiply-adds, and of their shapes' numbers."""
-        budget.charge(self.size * (products * (self.dim + 12) + numbers))
+        budget.charge(self.size * (products * (self.dim + 12) + numbers) / speed)
+
+    def _elsewhere(self, k: int, products: int) -> ResidentAtoms | None:
+        """The problem on a device, if k atoms of one width are computed there; their work is counted then."""
+        if not self.on_device or k * self.size < device.WORTH:
+            return None
+        self._charge(products, speed=device.SPEED)
+        return self._resident
+
+    @cached_property
+    def _resident(self) -> ResidentAtoms:
+        return device.resident(self.operator, self.z, self.u)
 
     def damping(self, state: State) -> F32:
         """Logarithms of the envelopes, (k, m) or (1, m)."""
@@ -233,7 +249,11 @@ class Problem:
 
     def residual(self, state: State) -> F32:
         """Sketch minus model, (2, m)."""
-        return self.z - self.atoms(state)[2] if state.k else self.z
+        if not state.k:
+            return self.z
+        if state.family is SHARED and (there := self._elsewhere(state.k, state.k)):
+            return np.asarray(self.z - there.model(state.means, float(state.shapes[0]), state.weights))
+        return self.z - self.atoms(state)[2]
 
     def misfit(self, state: State) -> float:
         """Weighted squared residual."""
@@ -243,6 +263,9 @@ class Problem:
     def slopes(self, family: Family, weights: Array, means: Array, shapes: Array) -> tuple[float, Array, Array, Array]:
         """Misfit of a mixture, and its gradient in weights, means and shapes."""
         k = len(means)
+        if family is SPHERICAL and (there := self._elsewhere(k, 2 * k)):
+            value, by_weight, by_mean, by_shape = there.slopes(means, shapes, weights)
+            return value, -2.0 * by_weight, -2.0 * weights[:, None] * by_mean, -2.0 * weights * by_shape
         self._charge(2 * k, 2 * shapes.size)
         means32, weights32 = means.astype(np.float32), weights.astype(np.float32)
         by_weight, by_mean, by_shape = np.zeros(k), np.zeros(means.shape), np.zeros(shapes.shape)
@@ -286,6 +309,8 @@ class Problem:
         That is products of atoms and weighted residual (k,), -1/2 of the slope in the weights, and their pull on the
         means (k, d), -1/2 of the slope in these for weights of 1.
         """
+        if there := self._elsewhere(len(means), 2 * len(means)):
+            return there.shared_width(means, variance, weights)
         self._charge(2 * len(means))
         phases = self.operator.forward(means)
         cosine, _, weighted, along = self._space(len(phases))
@@ -298,6 +323,8 @@ class Problem:
 
     def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
         """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
+        if there := self._elsewhere(len(points), 2 * len(points)):
+            return there.correlation(points, target)
         self._charge(2 * len(points))
         phases = self.operator.forward(points)
         along = np.empty(len(phases), np.float32)
@@ -310,9 +337,12 @@ class Problem:
 
     def gram(self, state: State, target: F32 | None = None) -> tuple[Array, Array]:
         """Weighted Gram matrix of the atoms of a state and their correlations with `target` (the sketch)."""
+        target = self.z if target is None else target
+        if state.family is SHARED and (there := self._elsewhere(state.k, state.k)):
+            return there.gram(state.means, float(state.shapes[0]), target)
         cosine, sine, _ = self.atoms(state)
         root = np.sqrt(self.u)
-        y = (self.z if target is None else target) * root
+        y = target * root
         c, s = cosine * root, sine * root
         return (c @ c.T + s @ s.T).astype(np.float64), (c @ y[0] + s @ y[1]).astype(np.float64)
 

@@ -43,7 +43,7 @@ class Decoders(Mapping[str, Decoder]):
     """Decoders of one task by name; the first one is the default.
 
     `groups` says whether components are groups of rows, so that there are at most as many as rows; `tables` whether
-    they learn from a table of sketches, one a class, instead of a sketch.
+    they learn from a table of sketches, one per class, instead of a sketch.
     """
 
     def __init__(

@@ -140,8 +140,10 @@ class Sweep:
 def numbers_of_components(sketch: Sketch, ks: int | Iterable[int]) -> list[int]:
     """Numbers of components to try, ascending; ValueError if a sketch can't have them."""
     numbers = [int(ks)] if isinstance(ks, int | np.integer) else sorted({int(k) for k in ks})
-    if not numbers or numbers[0] < 1:
-        raise ValueError(f"numbers of components must be positive, got {numbers[:3]}")
+    if not numbers:
+        raise ValueError(f"there is no number of components to try: {ks!r} is empty")
+    if numbers[0] < 1:
+        raise ValueError(f"numbers of components must be positive, got {numbers[0]}")
     if numbers[-1] > sketch.count:
         raise ValueError(f"{numbers[-1]} components are more than the {sketch.count} rows of the sketch")
     return numbers

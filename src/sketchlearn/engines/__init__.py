@@ -82,6 +82,8 @@ def summed(
             raise ValueError("a pass that samples rows runs in threads or processes of this machine")
         source = sampled(source, checked_share(source.share))
     apart = isinstance(chosen, processes.ProcessEngine)
+    if chosen.bounds_users(source):
+        most = None
     with nullcontext(source) if most is None else Bounded(source, most, to_files=apart) as rows:
         with reporting(progress, rows.length, "sketching") as report:
             result = chosen.run(Job(rows, features, on_invalid == "skip", workers, report, checkpoint))

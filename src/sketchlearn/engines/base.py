@@ -74,6 +74,10 @@ class Engine(ABC):
     def run(self, job: Job) -> Sketch | SketchTable | None:
         """The sketch of all rows (the table, if the source is grouped); None if there are no rows."""
 
+    def bounds_users(self, source: Source) -> bool:
+        """Whether the engine itself takes no more than ``source.max_rows_per_user`` rows of each user."""
+        return False
+
 
 Opener = Callable[[Any], Engine | None]
 _Made = TypeVar("_Made", bound=Callable[[], Engine])

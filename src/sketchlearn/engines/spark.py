@@ -20,9 +20,10 @@ from sketchlearn.engines.threads import Pass
 from sketchlearn.optional import optional
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
-from sketchlearn.sources.base import Batch, Part, library_of, placed
+from sketchlearn.sources.base import Batch, Part, Source, library_of, placed
 from sketchlearn.sources.columns import Layout, stream_of
 from sketchlearn.sources.spark import NUMBER, SparkRows
+from sketchlearn.sources.users import within
 
 _SCHEMA = f"{NUMBER} int, outcome binary"
 _LEVEL = "__level__"
@@ -41,6 +42,10 @@ class SparkEngine(Engine):
 
     def __init__(self, session: Any = None) -> None:
         self._session = session
+
+    def bounds_users(self, source: Source) -> bool:
+        """The rows of a user in a Spark frame are chosen where they are."""
+        return isinstance(source.batches, SparkRows)
 
     def run(self, job: Job) -> Sketch | SketchTable | None:
         """Sum partitions, or parts, on the executors."""
@@ -74,7 +79,8 @@ class SparkPass(Pass):
         task = Task.of(self.job).to_bytes()
         rows = self.source.batches
         if isinstance(rows, SparkRows):
-            frame = rows.numbered().mapInArrow(_SumRows(task, rows.layout), _SCHEMA)
+            most = self.source.max_rows_per_user
+            frame = rows.numbered(most is not None).mapInArrow(_SumRows(task, rows.layout, most), _SCHEMA)
             partitions = None
         else:
             if not self.source.parts:
@@ -111,10 +117,11 @@ class SparkPass(Pass):
 
 @dataclass(frozen=True)
 class _SumRows:
-    """Sums the rows of a partition; its number is a column."""
+    """Sums the rows of a partition, at most so many of each user; its number is a column."""
 
     task: bytes
     layout: Layout
+    most: int | None = None
 
     def __call__(self, tables: Iterator[Any]) -> Iterator[Any]:
         names = [*self.layout.needed, NUMBER]
@@ -123,7 +130,8 @@ class _SumRows:
         if first is None:
             return
         number = first.column(NUMBER)[0].as_py()
-        part = Part(f"partition {number}", _Stream(self.layout, first, tables))
+        rows = _Stream(self.layout, first, tables)
+        part = Part(f"partition {number}", rows if self.most is None else within(rows, self.most))
         yield _row(sum_part(self.task, number, part))
 
 

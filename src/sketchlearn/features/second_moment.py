@@ -76,8 +76,8 @@ def second_moment(features: FeatureMap, what: str) -> SecondMomentMap:
     found = features.as_second_moment
     if found is None:
         raise UnsuitableMapError(
-            f"{what} needs quadratic features, and this sketch has {features.kind} features: sketch the rows again "
-            "with a map for it, designed with ",
+            f"{what} needs quadratic features, and this sketch has {features.kind.capitalize()} features: sketch the "
+            "rows again with a map for it, designed with ",
             Option("task", "pca" if what == "PCA" else "regression"),
         )
     return found

@@ -29,9 +29,9 @@ _DEVIATIONS = 2.0  # standard deviations by which the estimated number of eigenv
 class Signals:
     """Filtered random signals on a graph, and what is known of the filter.
 
-    `embedding`: a row a node, of unit length (n, n_signals). `cut`: the eigenvalue of the Laplacian at which the filter
-    passes one half. `count`: estimated number of eigenvalues below the cut; `count_std`: its standard error. `partial`:
-    estimated number of eigenvalues that pass in part, summed as h (1 - h). `degree`: of the polynomial.
+    `embedding`: a row per node, of unit length (n, n_signals). `cut`: the eigenvalue of the Laplacian at which the
+    filter passes one half. `count`: estimated number of eigenvalues below the cut; `count_std`: its standard error.
+    `partial`: estimated number of eigenvalues that pass in part, summed as h (1 - h). `degree`: of the polynomial.
     """
 
     embedding: AnyArray

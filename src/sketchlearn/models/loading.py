@@ -74,6 +74,8 @@ def features_in(data: bytes, name: str) -> FeatureMap:
     """The feature map that ``sketchlearn design`` wrote; `name` is for error messages."""
     try:
         recipe = json.loads(data)
+        if isinstance(recipe, dict) and recipe.get("format") == FORMAT:
+            raise ValueError("it is a model")
         if not isinstance(recipe, dict) or "features" not in recipe:
             raise ValueError("it has no field 'features'")
         check_seal(recipe)

@@ -336,11 +336,11 @@ def map_origin(
         return f"chosen from {features.provenance}"
     known = f"it was chosen from {features.provenance}" if features.provenance else "the sketch does not know"
     raise InputError(
-        f"the feature map may have been chosen from these rows ({known}): a centre or a scale taken from them would be "
-        "published without noise. Design it from public ",
+        f"the feature map may have been chosen from these rows ({known}): then its centre and scale "
+        "would be published without noise. Do one of three things: design the map from public ",
         PUBLIC,
-        ", or give the rows instead of the sketch, so that a part of the budget pays for the map (privatize_rows in "
-        "Python). If you know that the map is public, confirm it with ",
+        "; give the rows instead of the sketch (privatize_rows in Python), so that a part of the budget pays for the "
+        "map; or, if you know that the map is public, confirm it with ",
         Option("public_map", True),
     )
 

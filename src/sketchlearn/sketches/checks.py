@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,7 +76,12 @@ def check_noise(features: FeatureMap, weight: int, noise: float) -> None:
 def check_same_features(a: Sketch, b: Sketch) -> None:
     for each in (a, b):
         if not hasattr(each, "features"):
-            raise TypeError(f"expected a sketch, got {type(each).__name__}; make one with sl.sketch(rows, features)")
+            how = (
+                "load it with sl.load(path)"
+                if isinstance(each, str | PathLike)
+                else "make one with sl.sketch(rows, features)"
+            )
+            raise TypeError(f"expected a sketch, got {type(each).__name__}; {how}")
     if a.features is b.features:
         return
     if a.features != b.features:

@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
 import numpy as np
@@ -88,7 +89,11 @@ class Selection:
         """Checked and in canonical form."""
         unknown = sorted(set(options) - {f.name for f in fields(cls)})
         if unknown:
-            raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
+            known = [f.name for f in fields(cls) if f.name != "expected"]
+            inside = [name for name in known if unknown[0].rstrip("s") in name]
+            near = get_close_matches(unknown[0], known, 1, 0.7) or inside
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}: {hint}")
         columns = options.pop("columns", None)
         if columns is not None:
             columns = (columns,) if isinstance(columns, str | int) else tuple(columns)

@@ -19,7 +19,9 @@ def open_spark(data: Any, selection: Selection) -> Source | None:
     if library_of(data) != "pyspark" or not hasattr(data, "mapInArrow"):
         return None
     pa = arrow("reading a Spark frame")
-    selection.refuse("a Spark frame", "query", "dataset", "format", "sample_weight", "user")
+    selection.refuse("a Spark frame", "query", "dataset", "format", "sample_weight")
+    if selection.user is not None and not isinstance(selection.user, str | int):
+        selection.refuse("a Spark frame; name a column of users", "user")
     if selection.group_by is not None and not isinstance(selection.group_by, str | int):
         selection.refuse("a Spark frame; group by a column", "group_by")
     layout = Layout(data.columns, selection, "the frame")
@@ -40,15 +42,22 @@ class SparkRows:
     frame: Any
     layout: Layout
 
-    def numbered(self) -> Any:
+    def numbered(self, by_user: bool = False) -> Any:
         """The frame with the number of its partition in each row; columns are called c0, c1, ...
 
-        Spark can't hand over columns whose names have dots or backticks.
+        Spark can't hand over columns whose names have dots or backticks.  With `by_user` all rows of a user are
+        shuffled into one partition.
         """
         from pyspark.sql import functions as F
 
         columns = [F.col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(self.layout.needed)]
-        return self.frame.select(*columns, F.spark_partition_id().alias(NUMBER))
+        frame = self.frame
+        if by_user and self.layout.user is not None:
+            key = F.col(_quoted(self.layout.user))
+            if dict(frame.dtypes)[self.layout.user] in ("float", "double"):  # -0 and 0 are one user, NaN and null too
+                key = F.when(~F.isnan(key), key + 0.0)
+            frame = frame.repartition(key)
+        return frame.select(*columns, F.spark_partition_id().alias(NUMBER))
 
     def __call__(self, size: int) -> Iterator[Batch]:
         import pyarrow as pa

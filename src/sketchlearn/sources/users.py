@@ -198,7 +198,7 @@ class Bounded:
         source = self._source
         bare = replace(source, max_rows_per_user=None)
         if source.users_together:
-            wrapped = tuple(p._replace(batches=Within(p.batches, _same, self._most), rows=None) for p in source.parts)
+            wrapped = tuple(p._replace(batches=within(p.batches, self._most), rows=None) for p in source.parts)
             made = Source.of_parts(wrapped, source.names, source.grouped)
             return replace(made, settings=source.settings, home=source.home)
         if source.in_memory and source.once is None and not self._to_files:
@@ -362,6 +362,11 @@ class Within(Mapped):
             _, _, groups, rows = one.pruned(self.most)
             piece = _Piece(None, np.empty(0, "u8"), np.empty(0, "u8"), groups, rows)
             yield from _Held(piece, labels.values())(size)
+
+
+def within(batches: Callable[[int], Iterator[Batch]], most: int) -> Within:
+    """At most so many rows of each user, of batches that hold all rows of their users."""
+    return Within(batches, _same, most)
 
 
 class _Labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,15 @@ _SHOWN = 2  # clusters without a centre, and constant columns, that are named
 
 
 def of_graded(
-    code: Code, certificate: str, grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what: str, blind: bool
+    code: Code,
+    certificate: str,
+    grade: Grade,
+    problem: Problem,
+    names: tuple[str, ...],
+    k: int,
+    what: str,
+    blind: bool,
+    constant: Sequence[str],
 ) -> Verdict:
     """The code and the words for graded centres.
 
@@ -37,6 +46,8 @@ def of_graded(
         "k-means" or "k-medians".
     blind : bool
         Whether rows are so far that the map can't see what they cost.
+    constant : sequence of str
+        Columns of the rows with one value only.
     """
     excess, bound = grade.excess, grade.bound
     code = _code(code, excess, bound)
@@ -46,9 +57,11 @@ def of_graded(
     ]
     if code in (Code.DOUBTFUL, Code.MISFIT):
         said.append(f"Try first: {_remedy(grade, problem, names, k, what)}")
-    alone = [name for name, low, high in zip(names, *problem.box, strict=True) if low == high]
-    if alone and code is not Code.RELIABLE:
-        said.append(f"Leave out {', '.join(alone[:_SHOWN])}{', ...' * (len(alone) > _SHOWN)}: it has one value only")
+    if constant and code is not Code.RELIABLE:
+        has = "it has" if len(constant) == 1 else "each has"
+        said.append(
+            f"Leave out {', '.join(constant[:_SHOWN])}{', ...' * (len(constant) > _SHOWN)}: {has} one value only"
+        )
     if blind:
         far = names[grade.opinions.far_column]
         said.append(f"The map can't see what the farthest rows in {far} cost: it has no frequencies low enough")

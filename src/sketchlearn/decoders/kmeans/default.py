@@ -49,6 +49,7 @@ from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import Fitted, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
+from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.base import column_names
 from sketchlearn.models.mixture import Mixture
@@ -353,6 +354,8 @@ def decode_tuning_free(
     begin = None if start is None else as_centers(start, sketch.features.dim)
     run = Decoding(problem, k, rng, begin, n_decodes)
     run.names = column_names(sketch.features)
+    if not rough:
+        _check_size(problem, k)
     drive(POLICY[:2] if rough else POLICY, run)
     if not rough and has_box(sketch):
         run.low = Low.of(sketch, problem)
@@ -370,7 +373,9 @@ def decode_tuning_free(
         grade = _grade(run, fit, cells, criterion)
         excess = {"excess_cost": grade.excess, "excess_cost_bound": grade.bound}
         what = "k-means" if criterion == "means" else "k-medians"
-        judged = of_graded(*judged, grade, problem, run.names, k, what, run.blind)
+        judged = of_graded(
+            *judged, grade, problem, run.names, k, what, run.blind, _constant(sketch, problem, run.names)
+        )
     # an over-complete fit can follow the noise: what counts is that the plain model was refuted
     ratio = run.found.ratio if fit.certified is None else fit.ratio
     name = f"tuning-free ({fit.path})"
@@ -395,6 +400,27 @@ def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
 def hidden(problem: Problem, fit: Fit) -> bool:
     """Whether additive noise leaves the centres uncertain by more than the clusters are wide."""
     return problem.drowned and fit.certified is not None and not fit.certified.examination.determined
+
+
+def _constant(sketch: Sketch, problem: Problem, names: tuple[str, ...]) -> list[str]:
+    """Columns of the rows with one value only; indicators that an encoder made are none of the rows' own."""
+    encoder = sketch.features.encoder
+    own = np.ones(len(names), bool) if encoder is None or sketch.features.projection else ~encoder.indicators
+    return [name for name, low, high, is_own in zip(names, *problem.box, own, strict=True) if low == high and is_own]
+
+
+def _check_size(problem: Problem, k: int) -> None:
+    """Warn, before the search, where the centres and weights are more numbers than the sketch has."""
+    asked, held = k * (problem.dim + 1), 2 * problem.size
+    if asked > held:
+        warn(
+            DataWarning(
+                f"{k:,} clusters in {problem.dim:,} columns are {asked:,} numbers, and the sketch has only {held:,}: "
+                f"most centres will be arbitrary. Ask for at most {max(1, held // (problem.dim + 1)):,}, or sketch the "
+                "rows again with a map for more clusters, designed with ",
+                Option("n_components", k),
+            )
+        )
 
 
 def _known(problem: Problem, fit: Fit, centers: Array, rng: np.random.Generator) -> dict[str, Any]:

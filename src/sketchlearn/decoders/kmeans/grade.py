@@ -13,7 +13,7 @@ import numpy as np
 
 from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.decoders.kmeans.judges import Opinions, opinions
-from sketchlearn.decoders.kmeans.partition import Partition, squared_distances
+from sketchlearn.decoders.kmeans.partition import Partition, nearest_centers
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
@@ -149,7 +149,7 @@ class _Drawn:
     @classmethod
     def of(cls, mixture: Mixture, centers: Array, rng: np.random.Generator) -> _Drawn:
         x, w, component = mixture.weighted_points(_DRAWS, rng)
-        nearest = squared_distances(x, centers).argmin(1)
+        nearest, _ = nearest_centers(x, centers)
         return cls(w / w.sum(), component, nearest, (x - centers[nearest]) ** 2)
 
 

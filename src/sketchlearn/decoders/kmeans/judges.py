@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, squared_distances
+from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, nearest_centers
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
@@ -178,10 +178,9 @@ class _Court:
         """What taking away the centre that is missed least adds to the cost."""
         if len(self.centers) == 1:
             return np.inf
-        apart = squared_distances(draws.points, self.centers)
-        two = np.partition(apart, 1, axis=1)[:, :2]
+        labels, two = nearest_centers(draws.points, self.centers, 2)
         two = np.sqrt(two) if self.medians else two
-        added = np.bincount(apart.argmin(1), draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
+        added = np.bincount(labels, draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
         return float(added.min() / draws.weights.sum())
 
 

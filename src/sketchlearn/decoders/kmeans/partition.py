@@ -19,6 +19,7 @@ from sketchlearn.threads import in_parallel
 DRAWS = 20_000  # of rows from a mixture, at least; costs are then known to 1 %
 _TRIAL = 10_000  # draws that starts are tried on; half as many are those that they are seeded from
 _STARTS = 8  # random starts
+_PIECE = 2**19  # distances at a time, which stay in the cache
 _MEDIANS, _MEDIAN_STARTS = 3000, 4  # draws on which starts of k-medians are tried, and how many next to k-means
 
 
@@ -154,9 +155,8 @@ def _breathed(
 def _cells(x: Array, w: Array, centers: Array, criterion: str) -> Partition:
     if criterion == "medians":
         centers = k_medians(x, w, centers)
-    distances = squared_distances(x, centers)
-    labels = distances.argmin(1)
-    cost = distances[np.arange(len(x)), labels]
+    labels, distances = nearest_centers(x, centers)
+    cost = distances[:, 0]
     if criterion == "medians":
         cost = np.sqrt(cost)
     weights = np.bincount(labels, w, len(centers))
@@ -173,7 +173,7 @@ def standard_errors(
     """
     x, w, owner = mixture.weighted_points(4000, rng)
     k, d = mixture.means.shape
-    labels = squared_distances(x, centers).argmin(1)
+    labels, _ = nearest_centers(x, centers)
     pair = labels * k + owner
     mass = np.bincount(pair, w, k * k).reshape(k, k)
     sums = np.stack([np.bincount(pair, w * x[:, i], k * k).reshape(k, k) for i in range(d)], 2)
@@ -231,6 +231,18 @@ def squared_distances(x: Array, centers: Array) -> Array:
     return np.maximum(d2, 0.0)
 
 
+def nearest_centers(x: Array, centers: Array, count: int = 1) -> tuple[Index, Array]:
+    """The nearest centre of each point, and squared distances to the nearest, in order, (n, count)."""
+    labels, least = np.empty(len(x), np.intp), np.empty((len(x), count))
+    step = max(1, _PIECE // len(centers))
+    for i in range(0, len(x), step):
+        at = slice(i, i + step)
+        d2 = squared_distances(x[at], centers)
+        labels[at] = d2.argmin(1)
+        least[at] = np.partition(d2, range(count), axis=1)[:, :count]
+    return labels, least
+
+
 def _is_best(mixture: Mixture, k: int) -> bool:
     """Whether merging any two components would cost more than splitting any one could gain: no need to try others."""
     if mixture.n_components != k:
@@ -247,7 +259,7 @@ def _is_best(mixture: Mixture, k: int) -> bool:
 
 def _overlap(mixture: Mixture, x: Array, w: Array, owner: Index) -> float:
     """Share of the mass that lies closer to another component than to its own."""
-    return float(w[squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
+    return float(w[nearest_centers(x, mixture.means)[0] != owner].sum() / w.sum())
 
 
 def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) -> Array:

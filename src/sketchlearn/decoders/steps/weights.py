@@ -57,12 +57,13 @@ def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
     g = gram[np.ix_(keep, keep)]
     inverse = np.linalg.inv(g + (_RIDGE * np.trace(g) / len(keep)) * np.eye(len(keep)))
     a = inverse @ b[keep]
-    left = np.ones(len(keep), bool)
-    for _ in range(len(keep) - k):
-        worst = np.argmin(np.where(left, np.where(a > 0, a * a / np.where(left, np.diag(inverse), 1.0), -1.0), np.inf))
-        row = inverse[worst] / np.sqrt(inverse[worst, worst])
-        a -= row * (a[worst] / np.sqrt(inverse[worst, worst]))
-        inverse -= np.outer(row, row)  # of the matrix without this row and column, which are 0 now
+    left, costs = np.ones(len(keep), bool), np.diag(inverse).copy()
+    gone = np.empty((max(len(keep) - k, 0), len(keep)))  # rows of the inverse, each as it was when its turn came
+    for i in range(len(gone)):
+        worst = np.argmin(np.where(left, np.where(a > 0, a * a / np.where(left, costs, 1.0), -1.0), np.inf))
+        gone[i] = (inverse[worst] - gone[:i, worst] @ gone[:i]) / np.sqrt(costs[worst])
+        a -= gone[i] * (a[worst] / np.sqrt(costs[worst]))
+        costs -= gone[i] ** 2
         left[worst] = False
     keep, a = keep[left], a[left]
     return keep, a if (a > 0).all() else solve_weights(gram[np.ix_(keep, keep)], b[keep])
