@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sketchlearn.decoders.drive import decoder
-from sketchlearn.decoders.families import Known
-from sketchlearn.decoders.mixtures.own import decode_family
+from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.drive import Run, decoder
+from sketchlearn.decoders.evidence import examined
+from sketchlearn.decoders.families import FULL, Known
+from sketchlearn.decoders.mixtures.certificate import certify, finish, in_rows
+from sketchlearn.decoders.mixtures.default import mixture_problem
+from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.solution import MixtureSolution, said
+from sketchlearn.decoders.state import LIGHTEST, State
+from sketchlearn.decoders.steps.pursuit import clompr
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import counted
 
 
 @decoder
@@ -34,18 +41,33 @@ def decode_known(
     >>> np.sort(found.means[:, 0]).round(1) + 0.0, found.covariance_type
     (array([0., 3.]), 'spherical')
     """
-    matrix, shape = checked_covariance(covariances, sketch.features.dim)
-    found = decode_family(sketch, k, Known(matrix), rng=rng, starts=starts)
-    own = matrix if shape == "tied" else np.repeat(matrix[None], len(found.weights), 0)
-    judged = found.code, found.verdict
-    return MixtureSolution(
-        **said("gmm", "known", found.residual, found.noise_floor, judged, found.iterations, found.trace, found.ratio),
-        weights=found.weights,
-        means=found.means,
-        covariances=own,
+    given, shape = checked_covariance(covariances, sketch.features.dim)
+    if starts < 1:
+        raise ValueError(f"starts must be positive, got {starts!r}")
+    base = mixture_problem(sketch, "full")
+    matrix = given * np.eye(base.dim) if given.ndim < 2 else given
+    inside = matrix if base.metric is None else base.metric @ matrix @ base.metric.T
+    family = Known(inside / base.scale**2)
+    run, setting = Run(), Setting.of(base, family, k, rng)
+
+    def attempt() -> State:
+        state = clompr(setting.base.reweighted(np.ones(base.size)), family, k, rng, smallest=setting.smallest)
+        return finish(setting, state.with_weights(np.maximum(state.weights, LIGHTEST))).state
+
+    attempts = ((f"CL-OMPR, run {start + 1}", attempt) for start in range(starts))
+    found = certify(setting, run.best_of(attempts, lambda state: certify(setting, state).floor, noise.SLACK))
+    light = tuple(int(l) for l in np.flatnonzero(found.state.simplex * base.n < verdicts.FEWEST_ROWS))
+    what = f"{counted(k, 'Gaussian')} with the known covariance"
+    judged = verdicts.of_mixture(found.ratio, found.limit, what, light)
+    model = MixtureSolution(
+        **said("gmm", "known", found.state.value, found.floor, judged, len(run.trace), run.trace),
+        weights=found.state.simplex,
+        means=in_rows(base, State(FULL, found.state.weights, found.state.means, found.state.covariances))[0],
+        covariances=given if shape == "tied" else np.repeat(given[None], k, 0),
         covariance_type=shape,
-        deviation=float("nan"),
+        deviation=found.deviation,
     )
+    return examined(model, sketch, k)
 
 
 def checked_covariance(covariances: npt.ArrayLike, dim: int | None = None) -> tuple[npt.NDArray[np.float64], str]:
