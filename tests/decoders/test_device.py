@@ -10,6 +10,7 @@ from sketchlearn.decoders.families import SPHERICAL
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.kernels.cuda import atoms
+from sketchlearn.kernels.cuda import lloyd as cuda_lloyd
 from tests.clusters import gaussian_clusters
 
 
@@ -18,7 +19,8 @@ def numpy_device(monkeypatch):
     monkeypatch.setattr(device, "devices", list)
     monkeypatch.setattr(device, "import_cupy", lambda: np)
     monkeypatch.setattr(device, "WORTH", 0)
-    monkeypatch.setattr(atoms, "_PIECE", 700)  # so that frequencies come in several pieces
+    monkeypatch.setattr(atoms, "_PIECE", 700)  # so that frequencies, and points, come in several pieces
+    monkeypatch.setattr(cuda_lloyd, "_PIECE", 700)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,21 @@ def test_decoders_find_the_same_centres(sketch, numpy_device, monkeypatch):
     calls.clear()
     sl.decode(sketch, 5, random_state=0)
     assert not calls
+
+
+def test_cells_are_those_of_the_processor(numpy_device):
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=(2000, 3)).astype(np.float32), rng.random(2000)
+    start = np.vstack([x[:6], [[100.0, 0.0, 0.0]]]).astype(np.float32)  # the last one gets no point
+    found = {}
+    for engine in device.ENGINES:
+        centers = start.copy()
+        with device.decoding_engine(engine):
+            labels, cost = device.lloyd(x, weights, centers, 20, 1e-6)
+        found[engine] = labels, cost, centers
+    np.testing.assert_array_equal(found["cpu"][0], found["gpu"][0])
+    np.testing.assert_allclose(found["gpu"][1], found["cpu"][1], rtol=1e-5)
+    np.testing.assert_allclose(found["gpu"][2], found["cpu"][2], rtol=1e-4, atol=1e-5)
 
 
 def test_work_of_a_device_counts_less(sketch, numpy_device):

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import numpy as np
+import numpy.typing as npt
+
+from sketchlearn.arrays import Array
 from sketchlearn.features.operator import F32, Operator
+from sketchlearn.kernels import lloyd as here
+from sketchlearn.kernels.cuda import lloyd as there
 from sketchlearn.kernels.cuda.atoms import ResidentAtoms
 from sketchlearn.kernels.cuda.device import devices, import_cupy
 
@@ -59,6 +65,13 @@ def decoding_engine(engine: str) -> Iterator[None]:
 def asked() -> bool:
     """Whether decoders are to use a device."""
     return _ENGINE.get() == "gpu"
+
+
+def lloyd(x: F32, weights: Array, centers: F32, steps: int, tolerance: float) -> tuple[npt.NDArray[np.int32], float]:
+    """Lloyd's iterations, where they are quickest (:func:`sketchlearn.kernels.lloyd.lloyd`)."""
+    if asked() and len(x) * len(centers) >= WORTH:
+        return there.lloyd(import_cupy(), x, weights, centers, steps, tolerance)
+    return here.lloyd(x, weights, centers, steps, tolerance)
 
 
 def resident(operator: Operator, z: F32, u: F32) -> ResidentAtoms:

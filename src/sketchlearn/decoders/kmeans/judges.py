@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.decoders import device
 from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, nearest_centers
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import FarComponents
@@ -145,7 +146,7 @@ class _Court:
     def cost(self, draws: Draws, centers: Array) -> float:
         """Mean squared distance to the nearest centre, plain distance for medians; that of rounding at least."""
         x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
-        labels, cost = lloyd.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
+        labels, cost = device.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
         if self.medians:
             cost = float(w @ np.sqrt(((draws.points - centers[labels]) ** 2).sum(1)))
         return max(cost / float(w.sum()), RESOLUTION if self.medians else RESOLUTION**2)
@@ -160,7 +161,7 @@ class _Court:
         x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
         few, means = self.rng.permutation(len(x))[:SEEDING], np.asarray(draws.means, np.float32)
         starts = [np.array(self.centers, np.float32), lloyd.best_among(x[few], w[few], means, len(self.centers))]
-        costs = [lloyd.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
+        costs = [device.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
         found = starts[int(np.argmin(costs))].astype(np.float64)
         if self.medians:
             return k_medians(draws.points, w, medians_start(draws.points, w, found, self.rng))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import Array, Index
+from sketchlearn.decoders import device
 from sketchlearn.decoders.budget import ROUNDS
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution
@@ -114,7 +115,7 @@ class _Draws:
 
     def improved(self, centers: npt.NDArray[np.float32], steps: int, tolerance: float) -> float:
         """Lloyd's iterations in place; the cost."""
-        return lloyd.lloyd(self.points, self.weights, centers, steps, tolerance)[1]
+        return device.lloyd(self.points, self.weights, centers, steps, tolerance)[1]
 
     def uses(self, centers: npt.NDArray[np.float32]) -> tuple[Array, Array]:
         """Cost of every cell, and what taking its centre away would add (rows go to the second nearest)."""
@@ -217,12 +218,12 @@ def k_means(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random
             centers = lloyd.seed_centers(points, w, init, rng.uniform(size=(init, tries)))
         else:
             centers = np.array(init, np.float32)
-        _, cost = lloyd.lloyd(points, w, centers, 100, 1e-5)
+        _, cost = device.lloyd(points, w, centers, 100, 1e-5)
         if best is None or cost < best[1]:
             best = centers, float(cost)
     assert best is not None
     centers, _ = best
-    _, cost = lloyd.lloyd(points, w, centers, 100, 1e-9)
+    _, cost = device.lloyd(points, w, centers, 100, 1e-9)
     return centers.astype(np.float64), float(cost)
 
 
@@ -276,7 +277,7 @@ def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) 
     starts = [centers]
     for uniforms in rng.uniform(size=(_MEDIAN_STARTS, k, 2 + int(np.log(k)))):
         start = lloyd.seed_centers(points, pull, k, uniforms)
-        lloyd.lloyd(points, pull, start, 20, 1e-3)
+        device.lloyd(points, pull, start, 20, 1e-3)
         starts.append(start.astype(np.float64))
     tried = [k_medians(x[few], weights, start, 10) for start in starts]
     costs = [float(weights @ np.sqrt(squared_distances(x[few], found).min(1))) for found in tried]

@@ -22,27 +22,25 @@ def solve_weights(gram: Array, b: Array) -> Array:
     which takes a few solutions where one at a time takes one for each weight.
     """
     g = gram + np.eye(len(b)) * (_RIDGE * np.trace(gram) / len(b))
-    try:
-        lower = np.linalg.cholesky(g)
-    except np.linalg.LinAlgError:
-        return np.maximum(np.linalg.lstsq(g, b, rcond=None)[0], 0.0)
     inside = np.ones(len(b), bool)
-    for _ in range(_PIVOTS):
-        a = np.zeros(len(b))
-        a[inside] = cho_solve(cho_factor(g[np.ix_(inside, inside)]), b[inside])
-        wrong = np.where(inside, a < 0, b - g @ a > _ROUNDING * np.abs(b).max(initial=0.0))
-        if not wrong.any():
-            return a
-        inside ^= wrong
-    try:  # blocks may go round in circles; one weight at a time never does
+    try:
+        for _ in range(_PIVOTS):
+            a = np.zeros(len(b))
+            a[inside] = cho_solve(cho_factor(g[np.ix_(inside, inside)]), b[inside])
+            wrong = np.where(inside, a < 0, b - g @ a > _ROUNDING * np.abs(b).max(initial=0.0))
+            if not wrong.any():
+                return a
+            inside ^= wrong
+        # blocks may go round in circles; one weight at a time never does
+        lower = np.linalg.cholesky(g)
         return nnls(lower.T, np.linalg.solve(lower, b), maxiter=10 * len(b) + 50)[0]
-    except RuntimeError:
+    except (RuntimeError, np.linalg.LinAlgError):
         return np.maximum(np.linalg.lstsq(g, b, rcond=None)[0], 0.0)
 
 
 def reweighted(problem: Problem, state: State) -> State:
     """The state with the weights that explain the sketch best."""
-    return state.with_weights(solve_weights(*problem.gram(state)))
+    return state.with_weights(solve_weights(*problem.sampled(state.k).gram(state)))
 
 
 def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
@@ -77,7 +75,7 @@ def losses(gram: Array, weights: Array) -> Array:
 
 def prune(problem: Problem, state: State, k: int) -> State:
     """The at most k components that matter most, with their weights."""
-    keep, weights = prune_indices(*problem.gram(state), k)
+    keep, weights = prune_indices(*problem.sampled(state.k).gram(state), k)
     return state.select(keep, weights)
 
 
