@@ -5,6 +5,10 @@
     python benchmarks/kmeans.py time                             # decode time against pycle 1.2 and CL-OMPR
     python benchmarks/kmeans.py rare [--rows 10000000]           # a cluster of weight 1e-3 and 1e-4
     python benchmarks/kmeans.py sweep [--seeds 2]                # choice of k
+    python benchmarks/kmeans.py large [--cells 400,10,10,10]     # many clusters: k, columns, separation, size in k d
+    python benchmarks/kmeans.py patches [--k 200]                # many clusters of patches of photographs
+
+`large` and `patches` compare with k-means that starts from the truth and from its own start.
 
 RSE is the mean squared error of the centres over that of scikit-learn's KMeans(n_init=10) on the same rows.
 """
@@ -19,20 +23,23 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_sample_images
+from sklearn.metrics import pairwise_distances_argmin_min
 
 import sketchlearn as sl
 
 GRID = [(5, 2), (10, 10), (20, 10), (10, 50), (50, 10)]
 
 
-def clusters(k, d, separation, unbalanced, seed, n=20_000):
+def clusters(k, d, separation, unbalanced, seed, n=20_000, known=False):
     rng = np.random.default_rng([seed, k, d, separation, unbalanced])
     centers = rng.normal(size=(k, d)) * np.sqrt(separation)
     weights = np.exp(rng.uniform(0, np.log(20), k)) if unbalanced else np.ones(k)
-    X = centers[rng.choice(k, n, p=weights / weights.sum())] + rng.normal(size=(n, d))
+    labels = rng.choice(k, n, p=weights / weights.sum())
+    X = centers[labels] + rng.normal(size=(n, d))
     scale = np.exp(rng.uniform(-3, 3))
-    return X * scale + 10 * scale * rng.normal(size=d)
+    X = X * scale + 10 * scale * rng.normal(size=d)
+    return (X, labels, scale) if known else X
 
 
 def relative_error(X, model, n_init=10):
@@ -218,6 +225,59 @@ def sweep(arguments):
         print(f"{name}: {hits} of {total} (by the information criterion: {by_criterion})", flush=True)
 
 
+LARGE = "100,10,10,10 200,10,10,10 400,10,10,10 1000,10,10,10 64,100,3,5 64,100,1,5 64,100,10,5 64,100,3,2"
+
+
+def cost(X, centers):
+    """Sum of the squared distances to the nearest centre."""
+    return sum(pairwise_distances_argmin_min(part, centers, metric="sqeuclidean")[1].sum()
+               for part in np.array_split(X, 1 + len(X) * len(centers) // 10**7))  # fmt: skip
+
+
+def decoded(X, k, size, seed, reference, what):
+    """A line for one decoding: its cost over that of k-means, CPU seconds, and what it says of itself."""
+    phi = sl.design(X[:2000], n_components=k, size=int(size * X.shape[1] * k), seed=seed)
+    start = time.process_time()
+    s = sl.sketch(X, phi)
+    sketched = time.process_time()
+    with sl.decoding_budget(300.0):
+        model = sl.decode(s, k, random_state=seed)
+    seconds = time.process_time() - sketched
+    rse = cost(X, model.centers) / reference
+    said = f"{model.code}, misfit {model.ratio:.3g} floors, bound {100 * model.excess_cost_bound:.2g} %"
+    took = f"sketch {sketched - start:>5.1f} s, decode {seconds:>6.1f} s"
+    print(f"{what} {size:>4g} kd | RSE {rse:>8.4f} | {took} | {said}", flush=True)
+
+
+def large(arguments):
+    """Round clusters of unit width, centres `separation` widths apart in each column, 100 rows each at least."""
+    for cell in arguments.cells.split():
+        k, d, separation, size = (float(x) for x in cell.split(","))
+        k, d = int(k), int(d)
+        for seed in range(arguments.start, arguments.start + arguments.seeds):
+            rng = np.random.default_rng([seed, k, d])
+            centers = separation * rng.normal(size=(k, d))
+            X = centers[np.arange(max(20_000, 100 * k)) % k]
+            X = X + rng.normal(size=X.shape)
+            reference = KMeans(k, init=centers, n_init=1).fit(X).inertia_
+            decoded(X, k, size, seed, reference, f"k={k:<4} d={d:<3} separation {separation:<3g} seed {seed}:")
+
+
+def patches(arguments):
+    """100 000 patches of the photographs that come with scikit-learn: 4 x 4 grey, 16 columns; 2 x 2 in colour, 12."""
+    images = [image.astype(np.float64) for image in load_sample_images().images]
+    for name, width in (("grey", 4), ("colour", 2)):
+        seen = [image.mean(2) if name == "grey" else image for image in images]
+        windows = [np.lib.stride_tricks.sliding_window_view(image, (width, width), axis=(0, 1)) for image in seen]
+        X = np.concatenate([w.reshape(w.shape[0] * w.shape[1], -1) for w in windows])
+        X = X[np.random.default_rng(0).choice(len(X), 100_000, replace=False)]
+        reference = KMeans(arguments.k, n_init=1, random_state=0, max_iter=100).fit(X).inertia_
+        for seed in range(arguments.start, arguments.start + arguments.seeds):
+            decoded(
+                X, arguments.k, arguments.size, seed, reference, f"{name} k={arguments.k} d={X.shape[1]} seed {seed}:"
+            )
+
+
 def not_round(name, k, d, rng, n=20_000):
     """Clusters 4 apart in each column, of unit size and other shapes."""
     labels, noise = rng.integers(k, size=n), rng.normal(size=(n, d))
@@ -239,13 +299,23 @@ def not_round(name, k, d, rng, n=20_000):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["grid", "shapes", "time", "rare", "sweep"])
+    parser.add_argument("what", choices=["grid", "shapes", "time", "rare", "sweep", "large", "patches"])
     parser.add_argument("--size", type=int, default=10, help="features in units of k d")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--cells", default=LARGE, help="of large: k,columns,separation,size")
+    parser.add_argument("--k", type=int, default=200, help="of patches")
     arguments = parser.parse_args()
-    {"grid": grid, "shapes": shapes, "time": decode_time, "rare": rare, "sweep": sweep}[arguments.what](arguments)
+    {
+        "grid": grid,
+        "shapes": shapes,
+        "time": decode_time,
+        "rare": rare,
+        "sweep": sweep,
+        "large": large,
+        "patches": patches,
+    }[arguments.what](arguments)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from experiments.rulers import (
     column,
     known,
     lloyd,
+    lost,
     mean_cost,
     median,
     number,
@@ -54,7 +55,7 @@ def cells(full: bool) -> list[Cell]:
         for m in COLLAPSE_SIZES
     ]
     limits = [
-        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 5 if full else 3)
+        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 10)
         for k, d in WIDE
         for v in (10, 100, 1000)
         for m in ((1.5, 2) if full else (2,))
@@ -175,6 +176,16 @@ def judge_collapse(rows: list[Row]) -> Finding:
     return Finding(code, f"median below 1.2 of the published reference from {text or 'nowhere'} on, for no other k, d")
 
 
+def losses(rows: list[Row]) -> str:
+    found = lost(_phase(rows), "rse", (*GREEDY, *MESSAGES, "k-means++ ×3"), "size")
+    if not found:
+        return ""
+    text = "; ".join(
+        f"{c['rival']} at {c['size']:g}kd ({number(c['theirs'], 4)}, default {number(c['ours'], 4)})" for c in found
+    )
+    return f"**Few features.** Median costs where another decoder is better, k = d = 10: {text}."
+
+
 def learned(rows: list[Row]) -> list[str]:
     parts, lines_ = [], []
     for k, d in sorted({(r["k"], r["d"]) for r in pick(rows, panel="phase")}):
@@ -248,6 +259,7 @@ EXPERIMENT = Experiment(
     ),
     draw=draw,
     learned=learned,
+    losses=losses,
     assumed={
         "rows of Figure 5.8": "10 000 instead of 100 000 in the quick version",
         "CL-AMP": "one run with a flat prior and no descent; damping and starts are the library's",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         score,
         synthesize,
     )
-    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, decoding_budget, sweep
+    from sketchlearn.decoders import Mixture, Solution, Sweep, decode, decoding_budget, decoding_engine, sweep
     from sketchlearn.designs import design, design_independence
     from sketchlearn.engines.append import append
     from sketchlearn.engines.follow import follow
@@ -80,7 +80,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "comparison": "Comparison DetectionErrors Discrepancy Independence Score compare detection_errors distances drift "
     "goodness_of_fit independence mean_kernel mmd score synthesize",
-    "decoders": "Mixture Solution Sweep decode decoding_budget sweep",
+    "decoders": "Mixture Solution Sweep decode decoding_budget decoding_engine sweep",
     "designs": "design design_independence",
     "engines.append": "append",
     "engines.follow": "follow",
@@ -112,9 +112,10 @@ __all__ = [
     "IncompatibleSketchError", "Independence", "InputError", "Ledger", "LedgerFileError", "MissingPackageError",
     "Mixture", "Model", "ModelFileError", "PairwiseFeatures", "PrivacyRecord", "Projection", "QuadraticFeatures",
     "QuarticFeatures", "Score", "Sketch", "SketchFileError", "SketchTable", "Solution", "Source", "SourceError",
-    "Store", "Sweep", "append", "compare", "datasets", "decode", "decoding_budget", "design", "design_independence",
-    "detection_errors", "distances", "drift", "follow", "goodness_of_fit", "independence", "load", "local",
-    "mean_kernel", "merge", "mmd", "plots", "privatize", "profile", "read", "score", "sketch", "sweep", "synthesize",
+    "Store", "Sweep", "append", "compare", "datasets", "decode", "decoding_budget", "decoding_engine", "design",
+    "design_independence", "detection_errors", "distances", "drift", "follow", "goodness_of_fit", "independence",
+    "load", "local", "mean_kernel", "merge", "mmd", "plots", "privatize", "profile", "read", "score", "sketch", "sweep",
+    "synthesize",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 import sketchlearn as sl
 from sketchlearn.decoders import Code
 from sketchlearn.decoders.kmeans.advice import of_graded
-from sketchlearn.decoders.kmeans.grade import PARTS, Concentration, Grade, Hidden
+from sketchlearn.decoders.kmeans.grade import PARTS, Concentration, Grade, Hidden, _Drawn, concentration
 from sketchlearn.decoders.kmeans.judges import Draws, Opinions, _Court
 from sketchlearn.decoders.problem import Problem
 from tests.decoders.test_groups import excess
@@ -128,7 +128,7 @@ PROBLEM = Problem.from_sketch(sl.sketch(CLUSTERS, sl.design(CLUSTERS[:2000], n_c
 
 
 def said(code: Code, given: Grade, what: str = "k-means", blind: bool = False) -> tuple[Code, str]:
-    return of_graded(code, "Not certified. Certificate.", given, PROBLEM, ("age", "kids"), 3, what, blind)
+    return of_graded(code, "Not certified. Certificate.", given, PROBLEM, ("age", "kids"), 3, what, blind, ())
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,28 @@ def test_one_column_with_all_of_the_variance_is_to_be_standardised() -> None:
 
 
 def test_what_else_is_known_is_said() -> None:
-    more = grade("judges", concentration=Concentration(0.0003, 0.48, 1), hidden=(Hidden(0.01, np.zeros(2)),))
+    more = grade("judges", concentration=Concentration(0.0003, 0.48, (1,)), hidden=(Hidden(0.01, np.zeros(2)),))
     verdict = said(Code.MISFIT, more, blind=True)[1]
     assert "0.03 % of the rows, far out in kids, carry 48 % of the cost" in verdict
     assert "A cluster of 1 % of the rows near" in verdict
     assert "can't see what the farthest rows in age cost" in verdict
+
+
+@pytest.mark.parametrize(("columns", "words"), [(1, "b,"), (2, "b and c,"), (3, "several columns,")])
+def test_few_rows_are_far_in_the_columns_that_hold_their_cost(columns: int, words: str) -> None:
+    """Of 1000 rows six are far, each in one of some columns, of which the first has a little more."""
+    apart = np.ones((1000, 4))
+    for row in range(6):
+        apart[row, 1 + row % columns] = 1000.0 - 10.0 * (row % columns)
+    drawn = _Drawn(np.full(1000, 1e-3), np.zeros(1000, int), np.zeros(1000, int), apart)
+    few = concentration(drawn, False)
+    assert few is not None
+    assert (few.rows, few.columns) == (pytest.approx(0.006), tuple(range(1, 1 + columns)))
+    assert few.cost == pytest.approx(apart[:6].sum() / apart.sum())
+    problem = Problem.from_sketch(sl.sketch(OBLONG, sl.design(OBLONG[:2000], n_components=3, seed=0)))
+    given = grade("judges", concentration=few, variances=np.ones(4))
+    verdict = of_graded(Code.MISFIT, "Not certified.", given, problem, tuple("abcd"), 3, "k-means", False, ())[1]
+    assert f"0.6 % of the rows, far out in {words} carry" in verdict
 
 
 def test_rows_on_their_centres_have_no_excess() -> None:

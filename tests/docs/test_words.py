@@ -15,6 +15,8 @@ SOURCE = Path(sketchlearn.__file__).parent
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = (ROOT / "docs" / "gallery", ROOT / "docs" / "api" / "generated", ROOT / "docs" / "_build")
 
+EACH = "(one|a row|a sum|a column|a mixture|operations|components|features|nats|numbers)"
+OF = "(class|column|row|group|predictor|component|estimator|task|kind|file|lane|node|frequency)"
 IDIOM = {
     r"\bmend(s|ed|ing)?\b": "fix, repair or correct",
     r"\ball of it\b": "say what: the whole matrix, every row",
@@ -26,6 +28,7 @@ IDIOM = {
     r"\bwild (values?|rows?)\b": "outlier",
     r"\bso-many\b": "give the number",
     r"\bbegins? anew\b": "restart",
+    rf"\b{EACH} a {OF}\b(?! contributes)": "one per class",
 }
 OPENINGS = re.compile(r"(The same\b|Of those\b|As above\b)")
 """Words that no docstring begins with: it says what, for itself."""
@@ -72,7 +75,9 @@ def test_words_are_plain():
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("text", ["Mending the map.", "all of it", "a buffer is room", "noise that was added"])
+@pytest.mark.parametrize(
+    "text", ["Mending the map.", "all of it", "a buffer is room", "noise that was added", "a sum a class"]
+)
 def test_idiom_is_found(text, tmp_path):
     (tmp_path / "a.py").write_text(f'"""{text}"""\n')
     (tmp_path / "b.py").write_text(f"x = 1  # {text}\n")

@@ -37,6 +37,15 @@ def _budget(context: typer.Context, seconds: float | None) -> float | None:
     return seconds
 
 
+def _decoding_engine(context: typer.Context, engine: str) -> str:
+    """Let decoders use a device until the command ends."""
+    if engine != "cpu":
+        from sketchlearn.decoders.device import decoding_engine  # loads the decoders
+
+        context.with_resource(decoding_engine(engine))
+    return engine
+
+
 def option(text: str, *names: str, **more: Any) -> Any:
     """An option with its help; its name is that of the parameter, if none is given."""
     return typer.Option(*names, help=text, **more)
@@ -51,6 +60,10 @@ Json = Annotated[bool, option("Print the result as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug", callback=_debug, is_eager=True)]
 Budget = Annotated[
     float | None, option("Seconds of CPU that decoding may take; 60 by default.", "--budget", callback=_budget)
+]
+DecodingEngine = Annotated[
+    Literal["cpu", "gpu"],
+    option("Where to search; gpu pays from about a hundred clusters.", "--engine", callback=_decoding_engine),
 ]
 Output = Annotated[str, option("File to write; - for standard output.", "--output", "-o")]
 Columns = Annotated[

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sketchlearn.decoders.budget import decoding_budget, spending
+from sketchlearn.decoders.device import decoding_engine
 from sketchlearn.decoders.registry import DECODERS, decoders_of, register_decoder
 from sketchlearn.decoders.solution import (
     ClusterSolution,
@@ -50,6 +51,7 @@ __all__ = [
     "check_components",
     "decode",
     "decoding_budget",
+    "decoding_engine",
     "register_decoder",
     "sweep",
 ]

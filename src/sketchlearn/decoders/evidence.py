@@ -23,7 +23,7 @@ from sketchlearn.sketches.table import SketchTable
 S = TypeVar("S", bound=Solution)
 
 ROWS_EACH = 5.0
-"""Rows for each free number of a density: p numbers from n rows cost about p / 2n nats a row (Akaike 1974)."""
+"""Rows for each free number of a density: p numbers from n rows cost about p / 2n nats per row (Akaike 1974)."""
 
 
 def examined(found: S, sketch: Averages, k: int) -> S:

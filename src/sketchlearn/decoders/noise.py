@@ -36,6 +36,8 @@ SLACK = 1.5
 """Misfit over noise floor up to which a model counts as right where correlations of frequencies are not looked at."""
 ROUNDING = 1e-11
 """What double precision leaves of normal equations, relative to their diagonal."""
+ROUNDING_SINGLE = 1e-5
+"""What single precision leaves of them: directions that are known worse than 300 times their own error stay there."""
 PROBES = 16
 """Random signs from which traces and diagonals are measured, with an error of 35 %."""
 NOISELESS = 0.01

@@ -15,15 +15,18 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import isotonic_regression
 
 from sketchlearn.arrays import AnyArray, Array, Flags, Index
-from sketchlearn.decoders import budget, noise
-from sketchlearn.decoders.families import Family
+from sketchlearn.decoders import budget, device, noise
+from sketchlearn.decoders.families import SHARED, SPHERICAL, Family
 from sketchlearn.decoders.metric import View
 from sketchlearn.decoders.state import State
 from sketchlearn.features.operator import F32, Operator
 from sketchlearn.kernels import tiers
+from sketchlearn.kernels.cuda.atoms import ResidentAtoms
 from sketchlearn.models.mixture import Mixture
 
 _TILE = 2**17  # numbers of a tile, which should stay in the cache
+_WHOLE = 2**20  # numbers of an array that is made in one piece: beyond, tiles take a third of the time
+_EACH = 8  # frequencies an atom, at least, that tell weights: errors of one in six are left to the descent that follows
 _LOW = 0.5  # frequencies below see the data as one blob
 
 
@@ -55,6 +58,8 @@ class Problem:
         Standard deviation of the data in these units.
     view : View or None
         The sketch in double precision, for the certificate.
+    on_device : bool
+        Whether components of one width are computed on a graphics processor, if they are many.
     """
 
     operator: Operator
@@ -69,9 +74,10 @@ class Problem:
     metric: Array | None = None
     spread: float = 1.0
     view: View | None = None
-    _buffers: dict[int, tuple[F32, F32, F32, F32]] = field(default_factory=dict, init=False, repr=False)
-    _pieces: dict[tuple[int, int], list[Tile]] = field(default_factory=dict, init=False, repr=False)
-    _cuts: dict[int, list[tuple[slice, Operator]]] = field(default_factory=dict, init=False, repr=False)
+    on_device: bool = False
+    _buffers: dict[tuple[int, int], tuple[F32, F32, F32, F32]] = field(default_factory=dict, init=False, repr=False)
+    _pieces: dict[int, list[Tile]] = field(default_factory=dict, init=False, repr=False)
+    _samples: dict[int, Problem] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def from_sketch(cls, sketch: noise.Averages, metric: Array | None = None) -> Problem:
@@ -98,6 +104,7 @@ class Problem:
             broad=view.broad,
             metric=metric,
             view=view,
+            on_device=device.asked(),
         )
 
     @property
@@ -210,14 +217,39 @@ class Problem:
 
     # -- the model -----------------------------------------------------------------------------
 
-    def _space(self, k: int) -> tuple[F32, F32, F32, F32]:
-        if k not in self._buffers:
-            self._buffers[k] = _buffers(k, self.size)
-        return self._buffers[k]
+    def large(self, k: int) -> bool:
+        """Whether k atoms at all frequencies are too many numbers for a cache; a device has other limits."""
+        return k * self.size > _WHOLE and not self.on_device
 
-    def _charge(self, products: int, numbers: int = 0) -> None:
+    def sampled(self, k: int) -> Problem:
+        """A random part of the frequencies that tells the weights of k atoms, where the problem is large."""
+        count = _EACH << (k - 1).bit_length()
+        if not self.large(k) or count >= self.size:
+            return self
+        if count not in self._samples:
+            self._samples[count] = self.subset(self.operator.sample(count, np.random.default_rng(count)))
+        return self._samples[count]
+
+    def _space(self, k: int, count: int) -> tuple[F32, F32, F32, F32]:
+        """Buffers for k atoms at so many frequencies."""
+        if (k, count) not in self._buffers:
+            self._buffers[k, count] = _buffers(k, count)
+        return self._buffers[k, count]
+
+    def _charge(self, products: int, numbers: int = 0, speed: float = 1.0) -> None:
         """Count the work of so many atoms, a sine and a cosine as 12 multiply-adds, and of their shapes' numbers."""
-        budget.charge(self.size * (products * (self.dim + 12) + numbers))
+        budget.charge(self.size * (products * (self.dim + 12) + numbers) / speed)
+
+    def _elsewhere(self, k: int, products: int) -> ResidentAtoms | None:
+        """The problem on a device, if k atoms of one width are computed there; their work is counted then."""
+        if not self.on_device or k * self.size < device.WORTH:
+            return None
+        self._charge(products, speed=device.SPEED)
+        return self._resident
+
+    @cached_property
+    def _resident(self) -> ResidentAtoms:
+        return device.resident(self.operator, self.z, self.u)
 
     def damping(self, state: State) -> F32:
         """Logarithms of the envelopes, (k, m) or (1, m)."""
@@ -226,14 +258,27 @@ class Problem:
     def atoms(self, state: State) -> tuple[F32, F32, F32]:
         """Atoms (cosine and sine parts, (k, m)) and the weighted model (2, m); buffers that the next call reuses."""
         self._charge(state.k, state.shapes.size)
-        phases = self.operator.forward(state.means)
-        cosine, sine, model, _ = self._space(len(phases))
-        self._loops.atoms(phases, self.damping(state), np.asarray(state.weights, np.float32), cosine, sine, model)
+        return self._atoms(state, self.operator)
+
+    def _atoms(self, state: State, operator: Operator) -> tuple[F32, F32, F32]:
+        """:meth:`atoms` at some of the frequencies."""
+        phases = operator.forward(state.means)
+        cosine, sine, model, _ = self._space(len(phases), operator.shape[0])
+        damping = np.asarray(state.family.damping(state.shapes, operator), np.float32)
+        self._loops.atoms(phases, damping, np.asarray(state.weights, np.float32), cosine, sine, model)
         return cosine, sine, model
 
     def residual(self, state: State) -> F32:
         """Sketch minus model, (2, m)."""
-        return self.z - self.atoms(state)[2] if state.k else self.z
+        if not state.k:
+            return self.z
+        if state.family is SHARED and (there := self._elsewhere(state.k, state.k)):
+            return np.asarray(self.z - there.model(state.means, float(state.shapes[0]), state.weights))
+        self._charge(state.k, state.shapes.size)
+        out = np.empty_like(self.z)
+        for tile in self._parts(state.k):
+            np.subtract(tile.z, self._atoms(state, tile.operator)[2], out=out[:, tile.at])
+        return out
 
     def misfit(self, state: State) -> float:
         """Weighted squared residual."""
@@ -243,13 +288,16 @@ class Problem:
     def slopes(self, family: Family, weights: Array, means: Array, shapes: Array) -> tuple[float, Array, Array, Array]:
         """Misfit of a mixture, and its gradient in weights, means and shapes."""
         k = len(means)
+        if family is SPHERICAL and (there := self._elsewhere(k, 2 * k)):
+            value, by_weight, by_mean, by_shape = there.slopes(means, shapes, weights)
+            return value, -2.0 * by_weight, -2.0 * weights[:, None] * by_mean, -2.0 * weights * by_shape
         self._charge(2 * k, 2 * shapes.size)
         means32, weights32 = means.astype(np.float32), weights.astype(np.float32)
         by_weight, by_mean, by_shape = np.zeros(k), np.zeros(means.shape), np.zeros(shapes.shape)
         value = 0.0
         for tile in self._tiles(k, shapes.size // max(len(shapes) * self.dim, 1)):
             damping, pull = family.tiled(shapes, tile.operator)
-            cosine, sine, model, along = tile.buffers
+            cosine, sine, model, along = self._space(k, len(tile.u))
             self._loops.atoms(
                 tile.operator.forward(means32), np.asarray(damping, np.float32), weights32, cosine, sine, model
             )
@@ -264,45 +312,60 @@ class Problem:
         by_shape *= -2.0 if family.shared else -2.0 * weights.reshape(-1, *[1] * (shapes.ndim - 1))
         return value, -2.0 * by_weight, by_mean, by_shape
 
+    def _parts(self, k: int) -> list[Tile]:
+        """The problem in pieces for k atoms of one shape: in one where all of them fit."""
+        return self._cut(1 << (_TILE // k).bit_length() if self.large(k) else self.size)
+
     def _tiles(self, k: int, rank: int) -> list[Tile]:
         """The problem in pieces whose atoms stay in the cache."""
-        size = max(256, 1 << (_TILE // (k * (rank + 2))).bit_length())
-        if (k, size) not in self._pieces:
-            self._pieces[k, size] = [
-                Tile(operator, np.ascontiguousarray(self.z[:, at]), self.u[at], _buffers(k, operator.shape[0]))
-                for at, operator in self._cut(size)
+        return self._cut(max(256, 1 << (_TILE // (k * (rank + 2))).bit_length()))
+
+    def _cut(self, size: int) -> list[Tile]:
+        """Pieces of so many frequencies, made once: their products of coordinates are kept."""
+        if size not in self._pieces:
+            self._pieces[size] = [
+                Tile(at, operator, np.ascontiguousarray(self.z[:, at]), self.u[at])
+                for at, operator in self.operator.pieces(size)
             ]
-        return self._pieces[k, size]
+        return self._pieces[size]
 
-    def _cut(self, size: int) -> list[tuple[slice, Operator]]:
-        """Pieces of the operator, made once: their products of coordinates are kept."""
-        if size not in self._cuts:
-            self._cuts[size] = self.operator.pieces(size)
-        return self._cuts[size]
-
-    def shared_width(self, means: Any, variance: float, weights: Any) -> tuple[float, float, F32, F32]:
+    def shared_width(self, means: Any, variance: float, weights: Any) -> tuple[float, float, AnyArray, AnyArray]:
         """Misfit of components of one width, its slope in the variance, and what the gradient is made of.
 
         That is products of atoms and weighted residual (k,), -1/2 of the slope in the weights, and their pull on the
         means (k, d), -1/2 of the slope in these for weights of 1.
         """
-        self._charge(2 * len(means))
-        phases = self.operator.forward(means)
-        cosine, _, weighted, along = self._space(len(phases))
-        squares = self.operator.squared_norms
-        envelope = np.exp(np.float32(-0.5 * variance) * squares)
-        value, spread = self._loops.shared(
-            phases, envelope, squares, self.z, self.u, np.asarray(weights, np.float32), cosine, weighted, along
-        )
-        return value, spread, along, self.operator.adjoint(phases)
+        if there := self._elsewhere(len(means), 2 * len(means)):
+            return there.shared_width(means, variance, weights)
+        k = len(means)
+        self._charge(2 * k)
+        tiles, weights = self._parts(k), np.asarray(weights, np.float32)
+        made = []
+        for tile in tiles:
+            phases = tile.operator.forward(means)
+            cosine, _, weighted, along = self._space(k, len(tile.u))
+            squares = tile.operator.squared_norms
+            envelope = np.exp(np.float32(-0.5 * variance) * squares)
+            value, spread = self._loops.shared(
+                phases, envelope, squares, tile.z, tile.u, weights, cosine, weighted, along
+            )
+            made.append((value, spread, along if len(tiles) == 1 else along.copy(), tile.operator.adjoint(phases)))
+        return made[0] if len(made) == 1 else tuple(map(sum, zip(*made, strict=True)))  # type: ignore[arg-type, return-value]
 
     def correlation(self, points: Any, target: F32) -> tuple[F32, F32]:
         """Re<exp(i w·x), target> for some points, (k,), and its gradient, (k, d)."""
+        if there := self._elsewhere(len(points), 2 * len(points)):
+            return there.correlation(points, target)
         self._charge(2 * len(points))
-        phases = self.operator.forward(points)
-        along = np.empty(len(phases), np.float32)
-        self._loops.correlate(phases, target, np.empty(self.size, np.float32), along)
-        return along, self.operator.adjoint(phases)
+        along, pull = np.zeros(len(points), np.float32), np.zeros(np.shape(points), np.float32)
+        for tile in self._parts(len(points)):
+            phases = tile.operator.forward(points)
+            part = np.empty(len(phases), np.float32)
+            here = np.ascontiguousarray(target[:, tile.at])
+            self._loops.correlate(phases, here, np.empty(len(tile.u), np.float32), part)
+            along += part
+            pull += tile.operator.adjoint(phases)
+        return along, pull
 
     @cached_property
     def _loops(self) -> Any:
@@ -310,11 +373,20 @@ class Problem:
 
     def gram(self, state: State, target: F32 | None = None) -> tuple[Array, Array]:
         """Weighted Gram matrix of the atoms of a state and their correlations with `target` (the sketch)."""
-        cosine, sine, _ = self.atoms(state)
-        root = np.sqrt(self.u)
-        y = (self.z if target is None else target) * root
-        c, s = cosine * root, sine * root
-        return (c @ c.T + s @ s.T).astype(np.float64), (c @ y[0] + s @ y[1]).astype(np.float64)
+        k = state.k
+        if state.family is SHARED and (there := self._elsewhere(k, k)):
+            return there.gram(state.means, float(state.shapes[0]), self.z if target is None else target)
+        self._charge(k, state.shapes.size)
+        gram, along = np.zeros((k, k), np.float32), np.zeros(k, np.float32)
+        # (larger pieces than elsewhere: each adds a whole matrix)
+        for tile in self._cut(1 << (_WHOLE // k).bit_length() if self.large(k) else self.size):
+            cosine, sine, _ = self._atoms(state, tile.operator)
+            root = np.sqrt(tile.u)
+            y = (tile.z if target is None else target[:, tile.at]) * root
+            c, s = cosine * root, sine * root
+            gram += c @ c.T + s @ s.T
+            along += c @ y[0] + s @ y[1]
+        return gram.astype(np.float64), along.astype(np.float64)
 
     def floor(self, state: State, k: int | None = None) -> tuple[float, float]:
         """Expected misfit of the right model with k components, and its relative standard deviation."""
@@ -335,12 +407,12 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Some of the frequencies, and buffers for the atoms of k components there."""
+    """Some of the frequencies, and the sketch there."""
 
+    at: slice
     operator: Operator
     z: F32
     u: F32
-    buffers: tuple[F32, F32, F32, F32]
 
 
 def _mapped(mixture: Mixture, matrix: Array) -> Mixture:

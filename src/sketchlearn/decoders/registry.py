@@ -43,7 +43,7 @@ class Decoders(Mapping[str, Decoder]):
     """Decoders of one task by name; the first one is the default.
 
     `groups` says whether components are groups of rows, so that there are at most as many as rows; `tables` whether
-    they learn from a table of sketches, one a class, instead of a sketch.
+    they learn from a table of sketches, one per class, instead of a sketch.
     """
 
     def __init__(
@@ -122,6 +122,7 @@ _MIXTURES: dict[str, Entry | str] = {
     "clompr": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_clompr",
     "splitting": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_splitting",
     "moments": "sketchlearn.decoders.mixtures.moments:decode_gaussian_moments",
+    "known": "sketchlearn.decoders.mixtures.known:decode_known",
 }
 _LOW_RANK = {
     name: Entry("sketchlearn.decoders.lowrank.solution:decode_second_moment", fixed={"method": name})

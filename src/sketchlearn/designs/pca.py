@@ -1,8 +1,8 @@
 """Quadratic maps for principal components and regression: how many features, about which point, how far.
 
-Size.  All d (d + 1) / 2 products of columns take d^2 / 2 operations a row, lose nothing, and are decoded by one
+Size.  All d (d + 1) / 2 products of columns take d^2 / 2 operations per row, lose nothing, and are decoded by one
 eigendecomposition.  They are kept up to 5000 columns, where they are 100 MB and their eigenvectors take about
-15 s.  m random features take m d operations a row: always more, unless fewer than d / 2 of them would do.  They only
+15 s.  m random features take m d operations per row: always more, unless fewer than d / 2 of them would do.  They only
 make a smaller sketch, and are for more columns, for releases, and for those who ask for a size.
 
 Random features.  k components of d columns have ``k d - k (k - 1) / 2`` parameters.  Exactly low-rank data needs about

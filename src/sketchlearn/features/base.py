@@ -292,11 +292,11 @@ class FeatureMap(SumAlgebra, ABC):
     # -- other maps ----------------------------------------------------------------------------
 
     def standardized(self: _M, offset: npt.ArrayLike, spread: npt.ArrayLike) -> _M:
-        """The map for raw rows that this one is for standardised rows; ValueError for kinds that have none."""
+        """The map that does for raw rows what this one does for standardised rows; ValueError for kinds that can't."""
         raise InputError(Option("standardize", True), f" needs Fourier features, {self.kind} features keep their units")
 
     def redrawn(self: _M, structure: str = "dense", quantized: bool = False, features_per_row: int | None = None) -> _M:
-        """A map of the same law, scale and seed with another structure; ValueError for kinds that have none."""
+        """A map with the same law, scale and seed and another structure; ValueError for kinds without structures."""
         if quantized or features_per_row is not None:
             raise ValueError(f"{self.kind} features are neither quantised nor subsampled")
         if structure != "dense":
@@ -326,7 +326,7 @@ class FeatureMap(SumAlgebra, ABC):
         return differences(self.recipe(), other.recipe())
 
     def describe(self) -> str:
-        """One line for people."""
+        """A description in one line."""
         return self.kind
 
     def __repr__(self) -> str:

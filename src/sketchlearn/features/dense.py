@@ -116,7 +116,7 @@ def one_scale(
     if not np.ndim(scale):
         return scale, whitening  # type: ignore[return-value]  # checked with the map
     if whitening is not None:
-        raise ValueError("scale: one number with a whitening, or one a column without")
+        raise ValueError("scale: one number with a whitening, or one per column without")
     each = finite(scale, ((dim,),), "scale")
     if not (each > 0).all():
         raise ValueError(f"scale: every column needs a positive one, got {each.min():.6g}")

@@ -139,7 +139,7 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the encoded columns; one that is taken gets a number."""
+        """Names of the encoded columns; a name that is already taken gets a number."""
         found: dict[str, None] = {}
         for name in (name for rule in self.rules for name in rule.names):
             free, number = name, 2

@@ -122,7 +122,7 @@ class FourierFeatures(PhaseMap):
         dim, size : int
             Columns of the data, number of features.
         scale : float or array (dim,)
-            Kernel scale, in the units of the data (after `whitening`); or one a column, which makes a `whitening`.
+            Kernel scale, in the units of the data (after `whitening`); or one per column, which becomes a `whitening`.
         radial : str or RadialLaw
             ``"gaussian"``, ``"folded"``, ``"adapted"``, ``"weighted"``, ``"multiscale"``, ``"laplace"``, ``"matern"``,
             ``"cauchy"``, or a law with its own parameters.
@@ -137,7 +137,7 @@ class FourierFeatures(PhaseMap):
         whitening : array (dim, dim), optional
             Matrix A: the features become ``exp(i w·(A x))``; `frequencies` are those of x itself.
         structure : {"dense", "hadamard", "gr2", "fastfood", "auto"}
-            Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations a row instead
+            Frequencies drawn one by one, or blocks of Walsh-Hadamard transforms: ``d log d`` operations per row instead
             of ``d**2``, with directions of their own.  ``"auto"`` takes ``"hadamard"`` where it is faster.
         quantized : bool
             Keep only the signs of cosine and sine, at phases with a random dither: two bits per feature.

@@ -31,7 +31,7 @@ def check(octaves: int, ordinary: int, possible: bool) -> None:
     if octaves and not (possible and ordinary > 0 and 0 <= octaves <= MOST_OCTAVES):
         raise ValueError(
             f"octaves={octaves}: low frequencies are for dense, plain features of a law of many scales, at most "
-            f"{MOST_OCTAVES} octaves, and 2 features a column and octave"
+            f"{MOST_OCTAVES} octaves, and 2 features per column and octave"
         )
 
 

@@ -71,9 +71,9 @@ class QuadraticFeatures(MomentSums):
         Columns of the data and number of features.
     variant : str
         ``"gaussian"``: ``(a·x)**2`` with standard normal a.  ``"sphere"``: the same with unit vectors.
-        ``"orthogonal"``: with unit vectors that are, dim at a time, an orthonormal basis (up to rounding of their
-        integers): the features of a row add up to ``size / dim`` times its squared length, less than those of any
-        other directions can be sure of, which makes releases without delta least noisy.
+        ``"orthogonal"``: with unit vectors in groups of dim, each an orthonormal basis (up to rounding of their
+        integers). The features of a row then add up to ``size / dim`` times its squared length. No other directions
+        have so small a bound, so releases without delta get the least noise.
         ``"complex"``: ``|a·x|**2`` with complex normal a.  ``"difference"``: ``((a·x)**2 - (b·x)**2) / 2``, whose
         mean square is the squared Frobenius norm of the second moment.  ``"hadamard"``: like sphere, with unit vectors
         that are rows of structured blocks (see :mod:`sketchlearn.features.structured`): for tens of thousands of

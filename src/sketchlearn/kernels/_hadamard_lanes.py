@@ -2,8 +2,8 @@
 
 Rows are turned such that a vector holds one column of all of them.  Every level then runs between whole vectors, up
 to three of them between a load and a store; a multiplication by a diagonal is one by a number that all lanes share.
-The last levels of the last transform go straight on to phases, cosines and integer sums, a sum a lane, which are added
-up at the end.  The order of levels is the one of ``hadamard.levels``, so the bits are those of the other tiers.
+The last levels of the last transform go straight on to phases, cosines and integer sums, a sum per lane, which are
+added up at the end.  The order of levels is the one of ``hadamard.levels``, so the bits are those of the other tiers.
 
 For transforms of 16 and 32 numbers this is the first tier; longer ones take whole groups of rows from here.
 """

@@ -2,7 +2,7 @@
 
 A block of p = 2**q frequencies is ``S H D3 H D2 H D1`` (or ``S H D2 P H D1``, P a permutation): H the Walsh-Hadamard
 matrix, D diagonals of signs or of normal numbers, S the radii with all normalisation.  It costs ``p log p`` additions
-a row instead of ``p**2`` multiply-adds, and a few numbers a frequency instead of p.
+a row instead of ``p**2`` multiply-adds, and a few numbers per frequency instead of p.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from sketchlearn.kernels import tiers
 _F32 = npt.NDArray[np.float32]
 _F64 = npt.NDArray[np.float64]
 
+_PIECE = 2**19  # products of points and centres at a time, which stay in the cache
 _EMPTY = 1e-13  # share of all weights below which a cell holds nothing but rounding
 
 
@@ -22,12 +23,19 @@ def lloyd(x: _F32, weights: _F64, centers: _F32, steps: int, tolerance: float) -
     (n, d), k = x.shape, len(centers)
     squares, nothing = np.einsum("ij,ij->i", x, x), _EMPTY * float(weights.sum())
     labels, nearest, distances = np.full(n, -1, np.int32), np.zeros(n, np.int32), np.empty(n, np.float32)
-    products, mass, sums = np.empty((k, n), np.float32), np.zeros(k), np.zeros((k, d))
+    step = max(_PIECE // k, 256)
+    products, mass, sums = np.empty(k * min(step, n), np.float32), np.zeros(k), np.zeros((k, d))
     previous = cost = np.inf
     for _ in range(steps):
-        np.matmul(centers, x.T, out=products)
         lengths = np.einsum("ij,ij->i", centers, centers)
-        cost = loops.cells(products, lengths, x, squares, weights, labels, nearest, distances, mass, sums)
+        cost = 0.0
+        for i in range(0, n, step):
+            at = slice(i, min(i + step, n))
+            part = products[: k * (at.stop - i)].reshape(k, -1)
+            np.matmul(centers, x[at].T, out=part)
+            cost += loops.cells(
+                part, lengths, x[at], squares[at], weights[at], labels[at], nearest[at], distances[at], mass, sums
+            )
         if cost >= previous * (1.0 - tolerance):
             break
         previous = cost
@@ -61,13 +69,25 @@ def seed_centers(x: _F32, weights: _F64, k: int, uniforms: _F64) -> _F32:
 
 
 def best_among(x: _F32, weights: _F64, candidates: _F32, k: int) -> _F32:
-    """Of some candidates k centres, each the one that helps most next to those before it."""
+    """Of some candidates k centres, each the one that helps most next to those before it.
+
+    What a candidate helps can only fall as others are chosen, so only those that may still be the best are looked at
+    again (Minoux, 1978).
+    """
     trial = candidates @ x.T
     trial *= -2.0
     trial += np.einsum("ij,ij->i", x, x)
     trial += np.einsum("ij,ij->i", candidates, candidates)[:, None]
     chosen = np.empty(k, np.intp)
-    for c in range(k):
-        chosen[c] = best = int((trial @ weights).argmin())
-        np.minimum(trial, trial[best].copy(), out=trial)
+    chosen[0] = int((trial @ weights).argmin())
+    nearest = trial[chosen[0]]
+    gains = np.maximum(nearest - trial, 0.0) @ weights  # at least what they are once more has been chosen
+    for c in range(1, k):
+        best, most = -1, -np.inf
+        while gains[at := int(gains.argmax())] > most:
+            gains[at] = now = float(np.maximum(nearest - trial[at], 0.0) @ weights)
+            if now > most:
+                best, most = at, now
+        chosen[c] = best
+        nearest = np.minimum(nearest, trial[best])
     return np.ascontiguousarray(candidates[chosen])

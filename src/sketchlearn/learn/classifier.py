@@ -180,7 +180,7 @@ class CompressiveClassifier(ClassifierMixin, HasProbabilities, TableEstimator): 
             phi = design_class_means(rows, labels, **how)
             return phi.explained(f"{phi.size} features of one scale, in the metric of the classes' pooled covariance")
         phi = design_class_mixtures(rows, labels, self.n_components, self.covariance_type, **how)
-        return phi.explained(f"{phi.size} features for {self.n_components} components a class, about the class means")
+        return phi.explained(f"{phi.size} features for {self.n_components} components per class, about the class means")
 
     def decode_sketch(self, seed: int) -> ClassifierModel:
         """A rule from the table, with the options that the method has."""

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis: a classifier and a projection, exact, from one sketch of second moments a class."""
+"""Linear discriminant analysis: a classifier and a projection, exact, from one sketch of second moments per class."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def spectral_embedding(graph: Any, n_components: int, random_state: Any = None) 
     Returns
     -------
     embedding : ndarray (n, n_components)
-        A row a node, of unit length (Ng, Jordan and Weiss, 2002); nodes without edges are zero.
+        A row per node, of unit length (Ng, Jordan and Weiss, 2002); nodes without edges are zero.
     eigenvalues : ndarray (n_components + 1,)
         Of the Laplacian ``I - D^-1/2 A D^-1/2``, rising: one more than there are columns, for the gap (fewer, if there
         are no more).

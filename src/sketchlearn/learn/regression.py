@@ -61,7 +61,8 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     r2_ : float or ndarray (n_targets,)
         Share of the targets' variance that is explained, on the rows of the sketch.
     new_r2_ : float or ndarray (n_targets,)
-        The same in new rows of the same law, by generalised cross-validation. It doesn't count the noise of a release.
+        The same for new rows from the same distribution, by generalised cross-validation. It doesn't count the noise of
+        a release.
     residual_variance_ : float or ndarray (n_targets,)
         Variance of the noise, unbiased for ordinary least squares.
     rank_ : int

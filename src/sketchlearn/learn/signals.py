@@ -18,7 +18,7 @@ import numpy as np
 from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.learn.graphs import checked_graph, scaled_graph
 
-_PER_LOG = 8.0  # signals for each unit of log(k + 1): half of it lost 0.6 % of modularity at k = 64
+_PER_LOG = 8.0  # signals for each unit of log(k + 1): half of it lost 0.7 % of modularity at k = 64
 _FIRST, _LAST = 32, 256  # degrees of filters: the first that is tried, and the last
 PURE = 0.1  # eigenvalues that pass in part, over k: below this a filter of twice the degree is not worth it
 _CUTS = 1000  # places for the cut that are compared
@@ -29,9 +29,9 @@ _DEVIATIONS = 2.0  # standard deviations by which the estimated number of eigenv
 class Signals:
     """Filtered random signals on a graph, and what is known of the filter.
 
-    `embedding`: a row a node, of unit length (n, n_signals). `cut`: the eigenvalue of the Laplacian at which the filter
-    passes one half. `count`: estimated number of eigenvalues below the cut; `count_std`: its standard error. `partial`:
-    estimated number of eigenvalues that pass in part, summed as h (1 - h). `degree`: of the polynomial.
+    `embedding`: a row per node, of unit length (n, n_signals). `cut`: the eigenvalue of the Laplacian at which the
+    filter passes one half. `count`: estimated number of eigenvalues below the cut; `count_std`: its standard error.
+    `partial`: estimated number of eigenvalues that pass in part, summed as h (1 - h). `degree`: of the polynomial.
     """
 
     embedding: AnyArray

@@ -153,12 +153,12 @@ class Model(UsableModel):
 
     @staticmethod
     def promise_of(learned: Any) -> PrivacyRecord | None:
-        """What a model or a fitted estimator promises; nothing for anything else."""
+        """The privacy guarantee of a model or a fitted estimator; None for anything else."""
         model = Model.of(learned) if hasattr(learned, "to_model") else learned
         return model.privacy if isinstance(model, Model) else None
 
     def promising(self, records: Sequence[PrivacyRecord | None]) -> Self:
-        """The model with what all that is in it promises together; with no promise if a part has none."""
+        """The model with the joint guarantee of several releases; without one if any of them has none."""
         facts = {name: value for name, value in self.sketch.items() if name != "privacy"}
         known = [record for record in records if record is not None]
         if known and len(known) == len(records):
@@ -166,7 +166,7 @@ class Model(UsableModel):
         return replace(self, sketch=facts)
 
     def renamed(self, names: Any) -> Model:
-        """The model with names for its columns, if it has none and these are as many."""
+        """The model with these column names, if it has none and their number is right."""
         given = tuple(str(name) for name in names)
         return self if self.named or len(given) != len(self.columns) else replace(self, columns=given, named=True)
 
@@ -179,12 +179,12 @@ class Model(UsableModel):
 
     @property
     def row_count(self) -> str:
-        """Number of rows, to be read; weights can make it a fraction."""
+        """Number of rows as text; weights can make it a fraction."""
         return f"{self.rows:,}" if isinstance(self.rows, int) else f"{self.rows:,.1f}"
 
     @property
     def behind(self) -> str:
-        """What the mixture is: the model, or a richer one that its centres were computed from."""
+        """In words, whether the mixture is the model itself or a richer one from which its centres were computed."""
         if self.mixture is None or self.mixture.n_components == self.size:
             return "model"
         return f"{self.mixture.n_components} components behind the {self.size} centres"

@@ -40,10 +40,10 @@ class ClassifierModel(Model):
     counts : ndarray (c,)
         Rows of each class.
     typical : ndarray (c, c)
-        What the rows of a class get on average, a column a class: scores of a linear rule, else shares.
+        What the rows of a class get on average, a column per class: scores of a linear rule, else shares.
     rule : LinearRule, MixtureRule or DiscriminantRule
-        Scores of rows, a column a class.  A file holds its parts: priors and densities of the classes, or the recipe of
-        a feature map with coefficients, intercepts and softness.
+        Scores of rows, a column per class.  A file holds its parts: priors and densities of the classes, or the recipe
+        of a feature map with coefficients, intercepts and softness.
     facts : dict
         What was chosen on the way: the penalty, the band of frequencies, generalised cross-validation.  A file leaves
         them out.
@@ -69,7 +69,7 @@ class ClassifierModel(Model):
         "counts": ("c",),
         "typical": ("c", "c"),
         "log_priors": ("c",),
-        "mixtures": None,  # one a class
+        "mixtures": None,  # one per class
         "recipe": None,  # of a feature map
         "coefficients": ("f", "c"),
         "intercepts": ("c",),

@@ -22,14 +22,14 @@ class RegressionModel(JointModel):
     Attributes
     ----------
     coefficients : ndarray (p,) or (t, p)
-        One a predictor.
+        One per predictor.
     intercept : float or ndarray (t,)
         The constant.
     predictors, targets : tuple of str
         Names of the columns that are predicted from, and of those that are predicted.
     r2, new_r2, residual_variance : float or ndarray (t,)
-        Part of the variance of a target that is explained in these rows, and in new ones of the same law (generalised
-        cross-validation); variance of the noise.
+        Share of the variance of a target that is explained in these rows, and in new rows from the same distribution
+        (generalised cross-validation); variance of the noise.
     standard_errors, intercept_error : ndarray, shaped like the coefficients, float or ndarray (t,)
         Standard errors; NaN from compressed sketches.
     predictor_spread : ndarray (p,) or None

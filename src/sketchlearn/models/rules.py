@@ -27,10 +27,10 @@ def embedded(features: FeatureMap, rows: AnyArray) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LinearRule:
-    """Scores ``f(x) @ coefficients + intercepts``, one a class.
+    """Scores ``f(x) @ coefficients + intercepts``, one per class.
 
     `features`: what f is: products of Fourier features stand for their cosines and sines, a quadratic map for the
-    columns. `coefficients`: A column a class, (f, c). `intercepts`: constants, (c,). `softness`: 0 if the scores
+    columns. `coefficients`: A column per class, (f, c). `intercepts`: constants, (c,). `softness`: 0 if the scores
     estimate probabilities; else probabilities are ``softmax(scores / softness)``.
 
     Examples

@@ -22,7 +22,7 @@ class Column:
     name : str
         Its heading.
     values : sequence
-        Numbers or text, one a row; None where there is nothing to say.
+        Numbers or text, one per row; None where there is nothing to say.
     kind : {"number", "share", "count", "text"}
         How values are written.
     decimals : int, optional

@@ -197,12 +197,12 @@ class Ledger:
         return _account(self.datasets, dataset)
 
     def spent(self, dataset: str) -> Spent:
-        """All that was spent on a dataset, composed."""
+        """What all releases of a dataset spent together."""
         account = self.account(dataset)
         return _total(account.entries if account else (), self.delta)
 
     def left(self, dataset: str) -> float:
-        """What is left of epsilon."""
+        """The part of epsilon that is not spent yet."""
         return max(0.0, self.epsilon - self.spent(dataset).epsilon)
 
     def __repr__(self) -> str:
@@ -244,14 +244,14 @@ class Ledger:
         relation: str = "add-remove",
         records_per_user: int = 1,
     ) -> None:
-        """Write down a spending before it is made; :class:`sketchlearn.BudgetError` if it exceeds the budget.
+        """Record what a release will spend, before it is made; :class:`sketchlearn.BudgetError` if that is too much.
 
         When this returns, the entry is on the disk.
         """
         self.spend_all(dataset, [(what, Spent(epsilon, delta, rho, margin=margin))], relation, records_per_user)
 
     def check(self, dataset: str, spendings: Sequence[tuple[str, Spent]], relation: str, records_per_user: int) -> None:
-        """Refuse spendings that do not fit, before the first of them is made; nothing is written."""
+        """Check that planned releases together fit into the budget; :class:`sketchlearn.BudgetError` if not."""
         self.spend_all(dataset, spendings, relation, records_per_user, write=False)
 
     def spend_all(
@@ -263,7 +263,7 @@ class Ledger:
         *,
         write: bool = True,
     ) -> None:
-        """Write down several spendings, all of them or none."""
+        """Record what several releases will spend: all of them or, if they exceed the budget, none."""
         if not isinstance(dataset, str) or not same_name(dataset):
             raise ValueError(f"dataset must be a name, got {dataset!r}")
         now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -200,7 +200,7 @@ def _grouped(added: Reach, replaced: Reach, kept: int, groups: int, size: int | 
         Reach(added.l1 + times, added.l2_squared + times**2),
         Reach(replaced.l1 + 2 * times, replaced.l2_squared + 2 * times**2),
         ((2 * (size or kept * groups), 1), (groups, times)),
-        f"{proof}; one group of features a row",
+        f"{proof}; one group of features per row",
     )
 
 

@@ -1,10 +1,10 @@
 """How many features to release for classes and for mixtures: as many as the noise is worth.
 
-Classes.  One sum of m Fourier features a class, n rows each.  Noise of variance v m in every entry (v of Gaussian noise
-does not depend on m, that of Laplace noise grows with it) moves the kernel's nearest-mean rule in three ways, all in
-units of kernel values: the score of a row by ``2 v / n**2``, the length of a class mean by ``v**2 m / n**4``, and the m
-random frequencies themselves by ``b**2 / m`` with b = 0.35 (digits, breast cancer and moons; the optimum is flat).  The
-number with the least sum of the three is taken.  The kernel is as wide as so many features bear
+Classes.  One sum of m Fourier features per class, n rows each.  Noise of variance v m in every entry (v of Gaussian
+noise does not depend on m, that of Laplace noise grows with it) moves the kernel's nearest-mean rule in three ways,
+all in units of kernel values: the score of a row by ``2 v / n**2``, the length of a class mean by ``v**2 m / n**4``,
+and the m random frequencies themselves by ``b**2 / m`` with b = 0.35 (digits, breast cancer and moons; the optimum is
+flat).  The number with the least sum of the three is taken.  The kernel is as wide as so many features bear
 (:mod:`sketchlearn.designs.classifier`).
 
 Columns.  Histograms of d columns with B cells each: noise v of the share of a cell adds up along the range, to about

@@ -12,7 +12,7 @@ from sketchlearn.words import one_line
 
 
 def facts(sketch: Sketch) -> dict[str, str]:
-    """What the sketch knows, as label and text."""
+    """Facts about the sketch, as pairs of label and text."""
     rows = "none (empty)" if sketch.weight == 0 else in_words(sketch.count)
     if sketch.skipped:
         rows += f" ({sketch.skipped} invalid rows skipped)"

@@ -53,8 +53,8 @@ class Sketch:
     skipped : int
         Invalid rows that were left out on request.
     squared_weights : int
-        Sum over the rows of the squared weight, in units of 2**-32; a whole weight stands for so many rows and
-        counts as itself.  By default (and in files of version 1) the total weight.
+        Sum over the rows of the squared weight, in units of 2**-32; a whole weight w stands for w rows and counts
+        as w.  By default (and in files of version 1) the total weight.
     privacy : PrivacyRecord or None
         The guarantee of a private release and the noise that it added; None for exact sums.
     extra : mapping
@@ -434,7 +434,7 @@ class Sketch:
     # -- for people --------------------------------------------------------------------------
 
     def summary(self) -> dict[str, str]:
-        """What the sketch knows, as label and text."""
+        """Facts about the sketch, as pairs of label and text."""
         from sketchlearn.sketches.summary import facts
 
         return facts(self)

@@ -37,7 +37,8 @@ class Store(StoreBase):
     Parameters
     ----------
     place : path or URL
-        A DuckDB file, made when something is added, or ``postgresql://user@host/database``; ``":memory:"`` for none.
+        A DuckDB file, which is created when something is added; ``postgresql://user@host/database``; or ``":memory:"``
+        for a database in memory.
     wait : float
         Seconds to wait for another process that has a DuckDB file open, before
         :class:`~sketchlearn.files.LockedError`; PostgreSQL has many writers at once.
@@ -132,7 +133,7 @@ class Store(StoreBase):
             return _roll(self, session, target, period, condition, values, keep_sources)
 
     def retain(self, age: str | Period, *, dataset: str | None = None, now: Any = None) -> int:
-        """Drop cells that ended longer ago than `age` before `now` (this moment); the number of cells that went."""
+        """Drop cells that ended more than `age` before `now` (by default this moment); returns their number."""
         target = self.dataset(dataset)
         if target.every is None:
             raise ValueError("cells without a time can't be dropped by their age")

@@ -11,7 +11,17 @@ import typer
 
 from sketchlearn.cli.help import Covariance, Decoder
 from sketchlearn.cli.inputs import is_table, names_in, read_model, read_sketch
-from sketchlearn.cli.options import Budget, Json, Seed, option, own_parameters, parameter, verb, with_signature
+from sketchlearn.cli.options import (
+    Budget,
+    DecodingEngine,
+    Json,
+    Seed,
+    option,
+    own_parameters,
+    parameter,
+    verb,
+    with_signature,
+)
 from sketchlearn.cli.outputs import check_output, emit, usage, working, write_bytes
 from sketchlearn.words import counted
 
@@ -70,6 +80,7 @@ def kmeans(
     start: Start = None,
     seed: Seed = 0,
     budget: Budget = None,
+    engine: DecodingEngine = "cpu",
 ) -> Learned:
     """Find the centres of k clusters."""
     s = read_sketch(sketch)

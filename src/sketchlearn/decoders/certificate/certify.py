@@ -11,6 +11,7 @@ from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import LARGE
 from sketchlearn.decoders.certificate import repair
 from sketchlearn.decoders.certificate.examine import Examination, examine
+from sketchlearn.decoders.certificate.scores import MANY
 from sketchlearn.decoders.certificate.tangent import HALF_A_ROW
 from sketchlearn.decoders.certificate.whitened import DENSE, FEW, Whitened
 from sketchlearn.decoders.families import SHARED, Family
@@ -18,7 +19,8 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import LIGHTEST, NARROWEST, State
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
 
-_MANY = 800  # parameters beyond which one frequency each must do, and nothing is repaired
+_DOUBLE, _SINGLE = 80, 24  # bytes for each squared parameter, in double and in single precision
+_MOST_DOUBLE, _MOST = 4000, 5000  # parameters whose normal equations take a minute, and in single precision 20 seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +54,23 @@ class Certifier:
     def can(self, k: int, family: Family = SHARED) -> bool:
         """Whether there is a certificate for so many components.
 
-        Normal equations of 4000 parameters take minutes.  A certificate takes 80 bytes for each squared parameter, and
-        may take what any decoder may, or four times the map.
+        A certificate may take as much memory as any decoder may, or four times the map.
         """
-        most = math.isqrt(int(max(LARGE, 4 * 4 * self.problem.size * self.problem.dim)) // 80)
-        return self._parameters(k, family) <= min(4000, most, 2 * self.problem.size - 1)
+        most = (
+            min(_MOST, math.isqrt(self._memory // _SINGLE))
+            if self.problem.dim > FEW and family.projected
+            else self._most_double
+        )
+        return self._parameters(k, family) <= min(most, 2 * self.problem.size - 1)
+
+    @property
+    def _memory(self) -> int:
+        return int(max(LARGE, 4 * 4 * self.problem.size * self.problem.dim))
+
+    @property
+    def _most_double(self) -> int:
+        """Parameters up to which normal equations are made in double precision."""
+        return min(_MOST_DOUBLE, math.isqrt(self._memory // _DOUBLE))
 
     def _parameters(self, k: int, family: Family) -> int:
         return family.parameters(k, self.problem.dim) - 1  # (weights sum to 1)
@@ -68,7 +82,7 @@ class Certifier:
         """
         size, d = self.problem.size, self.problem.dim
         count = self._parameters(state.k, state.family)
-        wanted = max(500, int((1.5 if count <= _MANY else 1.0) * count))
+        wanted = max(500, int((1.5 if count <= MANY else 1.0) * count))
         if d <= FEW:
             wanted = max(DENSE, wanted // 2)
         if self.problem.n * float(self.problem.added.mean()) > 0.3:
@@ -77,7 +91,8 @@ class Certifier:
         if wanted < size and not everything:
             index = np.sort(np.random.default_rng(size).permutation(size)[:wanted])
         # (shortcuts for blocks know Gaussian rows only)
-        return Whitened.of(self.problem, state, index, None if state.family.projected else True)
+        dense = None if state.family.projected else True
+        return Whitened.of(self.problem, state, index, dense, count > self._most_double)
 
     def certify(self, state: State, *, mend: bool = True) -> Certified:
         """Polish and examine a fit; if it fails, repair it where the tests point."""
@@ -85,7 +100,7 @@ class Certifier:
         problem = self.whitened(state)
         problem.settle(2 if state.family.shared else 3)
         best = Certified(problem.state, examine(problem, self.problem.box, self.rng))
-        if best.passed or not mend or self._parameters(state.k, state.family) > _MANY:
+        if best.passed or not mend or self._parameters(state.k, state.family) > MANY:
             return best
         repaired = self._repaired(problem)
         return repaired if repaired.passed or repaired.residual < best.residual else best

@@ -12,10 +12,12 @@ import numpy as np
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders.certificate.tangent import F32, Tangent
-from sketchlearn.decoders.certificate.whitened import Whitened, real
+from sketchlearn.decoders.certificate.whitened import Whitened, real, row_blocks
 from sketchlearn.decoders.noise import PROBES
 from sketchlearn.decoders.state import State
 
+MANY = 800
+"""Parameters beyond which one frequency each must do, nothing is repaired, and noise is not searched."""
 SPLIT = 8.0  # standard deviations up to which chance explains it
 _RARE = 5.0  # standard deviations that chance does not reach in a single number, among all components and searches
 
@@ -31,11 +33,15 @@ def missing_limit(tangent: Tangent, noise: F32, box: tuple[Array, Array], rng: n
     The score is a smooth Gaussian field.  In a box that is many of its wavelengths wide (public bounds, far rows) its
     maximum is higher than in one around the data: then it is searched in noise alone, and the limit lies so many
     standard deviations above the mean of what is found that a maximum (Gumbel's law) is there once in a thousand times.
+    Of many parameters such searches take more than all else: then it is the limit for the whole field, found or not.
     """
     problem = tangent.problem
     least = least_limit(problem.w.shape[1])
-    if _highest(problem, box) <= least:
+    highest = _highest(problem, box)
+    if highest <= least:
         return least
+    if tangent.parameters > MANY:
+        return highest
     left, deviation = tangent.left, 1.0 / math.sqrt(problem.n)
     try:
         heights = np.empty(12)
@@ -227,7 +233,9 @@ def _split_evenly(tangent: Tangent) -> tuple[Array, Array]:
     rest = other_noise(problem)
     scores, information = np.zeros(k), np.zeros(k)
     if d > 1:
-        kernel = (w @ w.T) ** 2 - np.outer(r2, r2) / d
+        kernel = w @ w.T
+        for at in row_blocks(m, m):
+            kernel[at] = kernel[at] ** 2 - np.outer(r2[at], r2) / d
         probes = np.random.default_rng(0).choice([-1.0, 1.0], (m, PROBES))
         freedom, e = d * (d + 1) // 2 - 1, 1.0
         powers: list[float] = []

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import get_lapack_funcs
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise
-from sketchlearn.decoders.certificate.whitened import Whitened, simplex_basis
+from sketchlearn.decoders.certificate.whitened import Whitened, row_blocks, simplex_basis
 
 F32 = npt.NDArray[np.float32]
 T = TypeVar("T", np.float32, np.float64)
@@ -29,25 +29,25 @@ class Tangent:
 
     def __init__(self, problem: Whitened) -> None:
         self.problem = problem
-        state = problem.state
-        columns, model = problem.tangents(state)
-        columns = problem.white(columns)
+        state, dtype = problem.state, np.float32 if problem.single else np.float64
+        columns, model = problem.tangents(state, dtype)
+        columns = problem.white(columns, out=columns)
         k, d = state.means.shape
         columns[:, : k * d] *= np.repeat(state.weights * problem.n >= HALF_A_ROW, d)
         self.parameters = columns.shape[1]
         if problem.released:
-            columns = np.column_stack([columns, problem.white(model)])
-        self.scale = np.sqrt((columns * columns).sum(0))
+            columns = np.column_stack([columns, problem.white(model).astype(dtype)])
+        self.scale = np.sqrt(
+            sum((columns[at] * columns[at]).sum(0, dtype=np.float64) for at in row_blocks(*columns.shape))
+        )
         self.scale[self.scale <= 1e-12 * self.scale.max()] = np.inf  # no information: no column
         columns /= self.scale
         self.columns = columns
-        normal = columns.T @ columns
-        normal[np.diag_indices_from(normal)] += noise.ROUNDING
-        self._factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
+        self._factor = _factored(columns, noise.ROUNDING_SINGLE if problem.single else noise.ROUNDING)
         self.model = model
         self.residual = problem.white(problem.y - model)
         # what is taken off in single precision only chooses directions of tests
-        self._single = columns.astype(np.float32)
+        self._single = columns.astype(np.float32, copy=False)
         self.left = self.off(self.residual[:, None])[:, 0]
 
     def solve(self, values: Array) -> Array:
@@ -56,29 +56,36 @@ class Tangent:
 
     def off(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
         """Whitened vectors (2 m, p) less what a change of the parameters explains."""
-        if values.dtype == np.float64:
+        if values.dtype == np.float64 and not self.problem.single:
             return np.asarray(values - self.columns @ self.solve(self.columns.T @ values))
-        share = self.solve((self._single.T @ values).astype(np.float64)).astype(np.float32)
-        return np.asarray(values - self._single @ share)
+        left = values
+        for _ in range(1 if values.dtype == np.float32 else 2):  # (twice: what rounding has left goes as well)
+            share = self.solve((self._single.T @ left.astype(np.float32, copy=False)).astype(self.columns.dtype))
+            left = left - self._single @ share.astype(np.float32, copy=False)
+        return left
 
     def covariance(self) -> Array:
         """Of the parameters (means, then weights), times n: what labels would leave, plus what the sketch adds."""
         state = self.problem.state
         k, d = state.means.shape
         count = k * d + k - 1
-        lower, _ = dpotri(self._factor[0], lower=1)  # (half the work of solving for every column)
-        lower = np.tril(lower)[:count, :count]
-        inverse = lower + np.tril(lower, -1).T
+        invert: Any = get_lapack_funcs("potri", (self._factor[0],))
+        lower, _ = invert(self._factor[0], lower=1)  # (half the work of solving for every column)
         with np.errstate(divide="ignore"):
             units = 1.0 / np.where(np.isinf(self.scale[:count]), 1e-12, self.scale[:count])
-        inverse = inverse * np.outer(units, units)
-        out = np.zeros((k * d + k, k * d + k))
-        out[: k * d, : k * d] = inverse[: k * d, : k * d]
+        out = np.zeros((k * d + k, k * d + k), lower.dtype)
+        inverse = out[:count, :count]
+        for at in row_blocks(count, count):
+            inverse[at] = np.tril(lower[:count, :count][at], at.start)
+            inverse[at] *= units[at, None] * units
+        for at in row_blocks(count, count):  # (from what is below the diagonal)
+            inverse[: at.stop, at] += np.tril(inverse[at, : at.stop], at.start - 1).T
         if k > 1:
-            basis = simplex_basis(k)
-            out[: k * d, k * d :] = inverse[: k * d, k * d :] @ basis.T
+            basis = simplex_basis(k).astype(out.dtype)
+            cross, own = inverse[: k * d, k * d :].copy(), inverse[k * d :, k * d :].copy()
+            out[: k * d, k * d :] = cross @ basis.T
             out[k * d :, : k * d] = out[: k * d, k * d :].T
-            out[k * d :, k * d :] = basis @ inverse[k * d :, k * d :] @ basis.T
+            out[k * d :, k * d :] = basis @ own @ basis.T
         if state.family.projected:
             for l, own in enumerate(state.covariances):
                 at = slice(l * d, l * d + d)
@@ -102,6 +109,20 @@ class Tangent:
         scale = np.where(np.isinf(self.scale[pick]), 1e-12, self.scale[pick])
         error = np.sqrt(np.maximum(variance, 0.0) / self.problem.n) / scale / np.abs(sizes[chosen])
         return 0.5 * float(error.reshape(len(sizes), -1).min(1).max())
+
+
+def _factored(columns: Array, ridge: float) -> tuple[Array, bool]:
+    """Cholesky factor of the normal equations, with a ridge that is larger where rounding asks for it."""
+    normal = columns.T @ columns
+    normal[np.diag_indices_from(normal)] += ridge
+    try:
+        factor: tuple[Array, bool] = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        if ridge >= 1.0:
+            raise
+        del normal
+        return _factored(columns, 10.0 * ridge)
+    return factor
 
 
 def remainders(problem: Whitened, rng: np.random.Generator, count: int = DRAWS) -> F32:

@@ -41,6 +41,12 @@ FEW = 5  # or dimensions
 APART = 4.0  # widths beyond which two components share no rows
 
 
+def row_blocks(rows: int, width: int) -> list[slice]:
+    """Some of the rows of a matrix at a time, 16 MB of it."""
+    step = max(2**21 // max(width, 1), 1)
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
 def real(values: Complex) -> Array:
     """Real parts over imaginary parts, (m, ...) to (2 m, ...)."""
     return np.concatenate([values.real, values.imag], axis=0)
@@ -61,6 +67,8 @@ class Whitened:
         Variance that a release has added to each part of each entry.
     dense : bool, optional
         Whether all of R is used, or its blocks; by default as the size of the sketch and the dimension say.
+    single : bool
+        Whether normal equations are made in single precision, in a third of the memory.
     """
 
     def __init__(
@@ -71,8 +79,9 @@ class Whitened:
         state: State,
         extra: Array | float = 0.0,
         dense: bool | None = None,
+        single: bool = False,
     ) -> None:
-        self.w, self.z, self.n, self.state = w, z, n, state
+        self.w, self.z, self.n, self.state, self.single = w, z, n, state, single
         self.operator = DenseOperator(w)
         self.extra = np.broadcast_to(np.asarray(extra, np.float64), len(w))
         # below this a single row moves a direction by more than its standard deviation: no central limit there
@@ -83,18 +92,20 @@ class Whitened:
         self.refresh()
 
     @classmethod
-    def of(cls, problem: Problem, state: State, index: Any = slice(None), dense: bool | None = None) -> Whitened:
+    def of(
+        cls, problem: Problem, state: State, index: Any = slice(None), dense: bool | None = None, single: bool = False
+    ) -> Whitened:
         """Some of the frequencies of a problem that was made from a sketch."""
         view = problem.view
         assert view is not None
         w = view.operator.rows(np.arange(len(view.mean))[index]).frequencies()
         z = view.mean[index] * np.exp(-1j * (w @ problem.center))
         # (additive noise is alike in both parts)
-        return cls(w * problem.scale, z, problem.n, state, 0.5 * view.added[index], dense)
+        return cls(w * problem.scale, z, problem.n, state, 0.5 * view.added[index], dense, single)
 
     def copy(self) -> Whitened:
         """A copy, to be changed."""
-        return Whitened(self.w, self.z, self.n, self.state, self.extra, self.dense)
+        return Whitened(self.w, self.z, self.n, self.state, self.extra, self.dense, self.single)
 
     # -- the noise -----------------------------------------------------------------------------
 
@@ -134,21 +145,22 @@ class Whitened:
             inverse = 1.0 / self._first**2 + (self._cross / (self._first * self._second)) ** 2 + 1.0 / self._second**2
         return 2.0 * m - self.ridge * float(inverse.sum())
 
-    def white(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
-        """Real vectors (2 m, ...) over the noise."""
+    def white(self, values: npt.NDArray[T], out: npt.NDArray[T] | None = None) -> npt.NDArray[T]:
+        """Real vectors (2 m, ...) over the noise; `out` may be the vectors themselves."""
         if self.dense:
-            out: Any = solve_triangular(self._root, values, lower=True, check_finite=False)
-            return np.asarray(out, values.dtype)
+            solved: Any = solve_triangular(self._root, values, lower=True, check_finite=False)
+            return np.asarray(solved, values.dtype)
         m = len(self.w)
         shape = (m,) + (1,) * (values.ndim - 1)
         first, cross, second = (
             part.astype(values.dtype).reshape(shape)
             for part in (1.0 / self._first, self._cross / self._second, 1.0 / self._second)
         )
-        out = np.empty_like(values)
+        out = np.empty_like(values) if out is None else out
         np.multiply(values[:m], first, out=out[:m])
         np.multiply(values[m:], second, out=out[m:])
-        out[m:] -= cross * out[:m]
+        for at in row_blocks(m, out[0].size):
+            out[m:][at] -= cross[at] * out[at]
         return out
 
     def white_adjoint(self, values: Array) -> Array:
@@ -224,13 +236,17 @@ class Whitened:
         tangents, model = self.tangents(self.state, dtype)
         residual = self.white(self.y - model)
         best, damping = float(residual @ residual), 1e-6
-        for _ in range(1 if many else 6):
+        for i in range(1 if many else 6):
+            if i:
+                tangents = self.tangents(self.state, dtype)[0]
             charge(tangents.size * (tangents.shape[1] + tangents.shape[0] * bool(self.dense)))
-            columns = self.white(tangents)
-            normal = (columns.T @ columns).astype(np.float64)
-            scale = np.sqrt(np.diag(normal)) + 1e-150
-            normal /= scale[:, None] * scale
+            columns = self.white(tangents, out=tangents)
+            normal = (columns.T @ columns).astype(np.float32 if self.single else np.float64, copy=False)
+            scale = np.sqrt(np.diag(normal).astype(np.float64)) + 1e-150
+            for at in row_blocks(len(normal), len(normal)):
+                normal[at] /= scale[at, None] * scale
             slope = (columns.T @ residual.astype(dtype)) / scale
+            del columns, tangents
             gain = 0.0
             for _ in range(6):
                 system = normal.copy()
@@ -250,7 +266,6 @@ class Whitened:
                 damping = max(10 * damping, 1e-6)
             if gain * self.n < 1e-2:
                 break
-            tangents = self.tangents(self.state, dtype)[0]
         return float(np.max(np.sqrt(((self.state.means - start) ** 2).sum(1)) / self.state.widths))
 
     def settle(self, rounds: int = 2) -> float:

@@ -93,11 +93,11 @@ def decode_class_mixtures(
     class_weights: Array | None = None,
     covariance_type: str = "full",
 ) -> ClassifierModel:
-    """A Gaussian mixture of k components a class, decoded from its sketch.
+    """A Gaussian mixture of k components per class, decoded from its sketch.
 
     A class with fewer than ten rows for each has fewer components.  `class_weights` (c,) multiply the rows.
     """
-    characteristic(table.features, "a mixture a class")
+    characteristic(table.features, "a mixture per class")
     counts_of(table)
     found: list[MixtureSolution] = []
     short = [str(label) for label, sketch in table.items() if sketch.count < FEWEST_ROWS * k]

@@ -22,7 +22,7 @@ DRAWS, FEWER = 2000, 500
 
 
 class Worth(NamedTuple):
-    """Gain in nats a row, its standard error, what is left of it with densities learned again, errors by class."""
+    """Gain in nats per row, its standard error, what is left of it with densities learned again, errors by class."""
 
     gain: float
     error: float
@@ -50,7 +50,7 @@ class Worth(NamedTuple):
 
 
 def worth(rule: MixtureRule, laws: tuple[Mixture, ...], counts: Array, shared: bool, rng: np.random.Generator) -> Worth:
-    """What a rule is worth for rows of some laws, one a class, if it was learned from so many of each.
+    """What a rule is worth for rows of some laws, one per class, if it was learned from so many of each.
 
     `shared` says whether the classes of the rule have one covariance.
 

@@ -18,7 +18,7 @@ it from which on the model is wrong."""
 
 ENOUGH = 10  # features for each number of the centres: the usual size
 _ONE_COLUMN = 0.95  # share of the variance from which on one column decides alone
-_SHOWN = 2  # clusters without a centre, and constant columns, that are named
+_SHOWN = 2  # clusters without a centre, constant columns, and columns of far rows, that are named
 
 
 def of_graded(
@@ -67,9 +67,8 @@ def of_graded(
         said.append(f"The map can't see what the farthest rows in {far} cost: it has no frequencies low enough")
     if grade.concentration is not None:
         few = grade.concentration
-        said.append(
-            f"{percent(few.rows)} of the rows, far out in {names[few.column]}, carry {percent(few.cost)} of the cost"
-        )
+        where = " and ".join(names[j] for j in few.columns) if len(few.columns) <= _SHOWN else "several columns"
+        said.append(f"{percent(few.rows)} of the rows, far out in {where}, carry {percent(few.cost)} of the cost")
     for cluster in grade.hidden[:_SHOWN]:
         place = ", ".join(f"{x:.4g}" for x in problem.points(cluster.place[None])[0][:6])
         more = ", ..." if problem.dim > 6 else ""

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from sketchlearn.arrays import AnyArray, Array
-from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, squared_distances
+from sketchlearn.decoders import device
+from sketchlearn.decoders.kmeans.partition import k_medians, medians_start, nearest_centers
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.far import FarComponents
 from sketchlearn.decoders.steps.overcomplete import Fitted
@@ -145,7 +146,7 @@ class _Court:
     def cost(self, draws: Draws, centers: Array) -> float:
         """Mean squared distance to the nearest centre, plain distance for medians; that of rounding at least."""
         x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
-        labels, cost = lloyd.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
+        labels, cost = device.lloyd(x, w, np.array(centers, np.float32), 1, 0.0)
         if self.medians:
             cost = float(w @ np.sqrt(((draws.points - centers[labels]) ** 2).sum(1)))
         return max(cost / float(w.sum()), RESOLUTION if self.medians else RESOLUTION**2)
@@ -160,7 +161,7 @@ class _Court:
         x, w = np.ascontiguousarray(draws.points, np.float32), draws.weights
         few, means = self.rng.permutation(len(x))[:SEEDING], np.asarray(draws.means, np.float32)
         starts = [np.array(self.centers, np.float32), lloyd.best_among(x[few], w[few], means, len(self.centers))]
-        costs = [lloyd.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
+        costs = [device.lloyd(x, w, start, STEPS, TOLERANCE)[1] for start in starts]
         found = starts[int(np.argmin(costs))].astype(np.float64)
         if self.medians:
             return k_medians(draws.points, w, medians_start(draws.points, w, found, self.rng))
@@ -178,10 +179,9 @@ class _Court:
         """What taking away the centre that is missed least adds to the cost."""
         if len(self.centers) == 1:
             return np.inf
-        apart = squared_distances(draws.points, self.centers)
-        two = np.partition(apart, 1, axis=1)[:, :2]
+        labels, two = nearest_centers(draws.points, self.centers, 2)
         two = np.sqrt(two) if self.medians else two
-        added = np.bincount(apart.argmin(1), draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
+        added = np.bincount(labels, draws.weights * (two[:, 1] - two[:, 0]), len(self.centers))
         return float(added.min() / draws.weights.sum())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import Array, Index
+from sketchlearn.decoders import device
 from sketchlearn.decoders.budget import ROUNDS
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import ClusterSolution
@@ -19,6 +20,7 @@ from sketchlearn.threads import in_parallel
 DRAWS = 20_000  # of rows from a mixture, at least; costs are then known to 1 %
 _TRIAL = 10_000  # draws that starts are tried on; half as many are those that they are seeded from
 _STARTS = 8  # random starts
+_PIECE = 2**19  # distances at a time, which stay in the cache
 _MEDIANS, _MEDIAN_STARTS = 3000, 4  # draws on which starts of k-medians are tried, and how many next to k-means
 
 
@@ -113,7 +115,7 @@ class _Draws:
 
     def improved(self, centers: npt.NDArray[np.float32], steps: int, tolerance: float) -> float:
         """Lloyd's iterations in place; the cost."""
-        return lloyd.lloyd(self.points, self.weights, centers, steps, tolerance)[1]
+        return device.lloyd(self.points, self.weights, centers, steps, tolerance)[1]
 
     def uses(self, centers: npt.NDArray[np.float32]) -> tuple[Array, Array]:
         """Cost of every cell, and what taking its centre away would add (rows go to the second nearest)."""
@@ -154,9 +156,8 @@ def _breathed(
 def _cells(x: Array, w: Array, centers: Array, criterion: str) -> Partition:
     if criterion == "medians":
         centers = k_medians(x, w, centers)
-    distances = squared_distances(x, centers)
-    labels = distances.argmin(1)
-    cost = distances[np.arange(len(x)), labels]
+    labels, distances = nearest_centers(x, centers)
+    cost = distances[:, 0]
     if criterion == "medians":
         cost = np.sqrt(cost)
     weights = np.bincount(labels, w, len(centers))
@@ -173,7 +174,7 @@ def standard_errors(
     """
     x, w, owner = mixture.weighted_points(4000, rng)
     k, d = mixture.means.shape
-    labels = squared_distances(x, centers).argmin(1)
+    labels, _ = nearest_centers(x, centers)
     pair = labels * k + owner
     mass = np.bincount(pair, w, k * k).reshape(k, k)
     sums = np.stack([np.bincount(pair, w * x[:, i], k * k).reshape(k, k) for i in range(d)], 2)
@@ -217,18 +218,30 @@ def k_means(x: Array, w: Array, init: Array | int, restarts: int, rng: np.random
             centers = lloyd.seed_centers(points, w, init, rng.uniform(size=(init, tries)))
         else:
             centers = np.array(init, np.float32)
-        _, cost = lloyd.lloyd(points, w, centers, 100, 1e-5)
+        _, cost = device.lloyd(points, w, centers, 100, 1e-5)
         if best is None or cost < best[1]:
             best = centers, float(cost)
     assert best is not None
     centers, _ = best
-    _, cost = lloyd.lloyd(points, w, centers, 100, 1e-9)
+    _, cost = device.lloyd(points, w, centers, 100, 1e-9)
     return centers.astype(np.float64), float(cost)
 
 
 def squared_distances(x: Array, centers: Array) -> Array:
     d2 = (x**2).sum(1)[:, None] - 2.0 * x @ centers.T + (centers**2).sum(1)
     return np.maximum(d2, 0.0)
+
+
+def nearest_centers(x: Array, centers: Array, count: int = 1) -> tuple[Index, Array]:
+    """The nearest centre of each point, and squared distances to the nearest, in order, (n, count)."""
+    labels, least = np.empty(len(x), np.intp), np.empty((len(x), count))
+    step = max(1, _PIECE // len(centers))
+    for i in range(0, len(x), step):
+        at = slice(i, i + step)
+        d2 = squared_distances(x[at], centers)
+        labels[at] = d2.argmin(1)
+        least[at] = np.partition(d2, range(count), axis=1)[:, :count]
+    return labels, least
 
 
 def _is_best(mixture: Mixture, k: int) -> bool:
@@ -247,7 +260,7 @@ def _is_best(mixture: Mixture, k: int) -> bool:
 
 def _overlap(mixture: Mixture, x: Array, w: Array, owner: Index) -> float:
     """Share of the mass that lies closer to another component than to its own."""
-    return float(w[squared_distances(x, mixture.means).argmin(1) != owner].sum() / w.sum())
+    return float(w[nearest_centers(x, mixture.means)[0] != owner].sum() / w.sum())
 
 
 def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) -> Array:
@@ -264,7 +277,7 @@ def medians_start(x: Array, w: Array, centers: Array, rng: np.random.Generator) 
     starts = [centers]
     for uniforms in rng.uniform(size=(_MEDIAN_STARTS, k, 2 + int(np.log(k)))):
         start = lloyd.seed_centers(points, pull, k, uniforms)
-        lloyd.lloyd(points, pull, start, 20, 1e-3)
+        device.lloyd(points, pull, start, 20, 1e-3)
         starts.append(start.astype(np.float64))
     tried = [k_medians(x[few], weights, start, 10) for start in starts]
     costs = [float(weights @ np.sqrt(squared_distances(x[few], found).min(1))) for found in tried]

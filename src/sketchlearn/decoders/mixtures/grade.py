@@ -1,4 +1,4 @@
-"""A grade for Gaussian mixtures: by how many nats a row their likelihood is below the best of that size, and a bound.
+"""A grade for Gaussian mixtures: by how many nats per row their likelihood is below the best of that size, and a bound.
 
 Judges are densities that explain the sketch: the richer mixture that a model was projected from, or the model itself if
 it explains the sketch, refitted to either half of the frequencies.  Rows are fixed and frequencies are random, so
@@ -29,17 +29,17 @@ from sketchlearn.models.mixture import Mixture
 from sketchlearn.words import counted
 
 PARTS = ("constant", "judges", "rows", "far")
-# Nats a row for one unit of each part, none negative: 50 % and 88 % quantiles of 651 cases, with which nine in ten
+# Nats per row for one unit of each part, none negative: 50 % and 88 % quantiles of 651 cases, with which nine in ten
 # cases of data sets that are left out are covered; then of 70 certified ones,
 # whose box is that of so many rows.
 ESTIMATE, BOUND = (0.0005, 1.32, 0.0, 1.95), (0.0005, 8.4, 0.95, 7.0)
 SURE_ESTIMATE, SURE_BOUND = (0.0005, 0.08, 0.03, 0.0), (0.0005, 0.8, 2.1, 0.0)
-NO_BOUND = 1.0  # nats a row from which on a bound says nothing: the truth is often many times larger
-MOST = 3.0  # nats a row that a part counts for at most: beyond, all are the same
+NO_BOUND = 1.0  # nats per row from which on a bound says nothing: the truth is often many times larger
+MOST = 3.0  # nats per row that a part counts for at most: beyond, all are the same
 DRAWS, DRAWS_EACH = 3000, 300  # of a judge, and for each component: optimism and noise cancel in two sets
 GOOD, CERTIFIED, BAD = 0.05, 0.1, 0.3
-"""Bounds in nats a row up to which a mixture is good, and up to which a certificate is given; an estimate from which on
-the model is wrong."""
+"""Bounds in nats per row up to which a mixture is good, and up to which a certificate is given; an estimate above
+which the model is wrong."""
 ROUNDS, STEPS = 30, 40  # of maximum likelihood on them; L-BFGS iterations of a refit to half of the frequencies
 
 
@@ -50,7 +50,7 @@ class Grade:
     Attributes
     ----------
     excess, bound : float
-        Nats a row below the best mixture of that size: an estimate, and what nine in ten stay below.
+        Nats per row below the best mixture of that size: an estimate, and what nine in ten stay below.
     judges, rows, far : float
         What they are made of: the mean of the judges; p / 2n for the p parameters that more than one component has; and
         half the squared distance in widths of the worst end of the box over n, beyond what normal rows reach.

@@ -12,7 +12,7 @@ fitted, ``(1 - exp(-q)(1 + q)) / n`` with ``q = |w|^2 s``, and additive noise (:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from sketchlearn.decoders.steps.weights import completed, prune, reweighted
 from sketchlearn.features.operator import F32
 
 _NOTHING = 1e-30  # masses below are rounding in float32
+_SAME = 0.8  # correlation of two atoms from which on one is as good as the other
 _GROWTH = 0.25  # of k: components added per round
 
 
@@ -100,7 +101,8 @@ def search(
     if start is not None and len(start):
         state = prune(problem, State.shared(np.zeros(len(start)), np.asarray(start, np.float64), first), k)
         full = state.k >= k
-        state = refine_shared(problem, state, 30, free=full, largest=largest)
+        # nothing is missing as long as a descent still improves: a thousand components take a hundred iterations
+        state = refine_shared(problem, state, STEPS if full else 30, free=full, largest=largest)
     failures, wider, full_rounds, round_ = 0, 1, 0, 0
     for round_ in range(1, ROUNDS + 1):
         if full and (problem.explains(state, k) or over("more rounds of the search")):
@@ -188,7 +190,12 @@ def climb(
 
 def pick(problem: Problem, residual: F32, variance: float, points: Array, count: int) -> Array:
     """Orthogonal matching pursuit over the points: up to `count` of them that explain the residual, none too close."""
-    gram, b = problem.gram(State.shared(np.zeros(len(points)), points, variance), residual)
+    part, target = problem, residual
+    if problem.large(len(points)):
+        points = _apart(problem, residual, variance, points, 2 * count)
+        part = replace(problem, z=residual).sampled(len(points))
+        target = part.z
+    gram, b = part.gram(State.shared(np.zeros(len(points)), points, variance), target)
     gram /= gram[0, 0]
     chosen: list[int] = []
     remaining, blocked = b.copy(), np.zeros(len(b), bool)
@@ -197,7 +204,28 @@ def pick(problem: Problem, residual: F32, variance: float, points: Array, count:
         if blocked[i] or remaining[i] <= 0:
             break
         chosen.append(i)
-        blocked |= gram[:, i] > 0.8  # as good as the same atom
+        blocked |= gram[:, i] > _SAME
         inner = gram[np.ix_(chosen, chosen)] + 1e-4 * np.eye(len(chosen))
         remaining = b - gram[:, chosen] @ np.linalg.solve(inner, b[chosen])
+    return points[chosen]
+
+
+def _apart(problem: Problem, residual: F32, variance: float, points: Array, count: int) -> Array:
+    """The highest points of which none is as good as another.
+
+    Many climb the same peak: distances show that without a Gram matrix.
+    """
+    r2 = problem.operator.squared_norms
+    envelope = np.exp(np.float32(-0.5 * variance) * r2)
+    height = problem.correlation(points, problem.u * envelope * residual)[0]
+    e2 = problem.u * envelope * envelope
+    # (atoms at a distance x correlate with 1 - |x|^2 E|w|^2 / 2d)
+    near = 2.0 * (1.0 - _SAME) * problem.dim * float(e2.sum()) / float((e2 * r2).sum())
+    chosen = [int(np.argmax(height))]
+    free = height > 0
+    while len(chosen) < count:
+        free &= ((points - points[chosen[-1]]) ** 2).sum(1) > near
+        if not free.any():
+            break
+        chosen.append(int(np.argmax(np.where(free, height, 0.0))))
     return points[chosen]

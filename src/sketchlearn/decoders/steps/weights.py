@@ -22,27 +22,25 @@ def solve_weights(gram: Array, b: Array) -> Array:
     which takes a few solutions where one at a time takes one for each weight.
     """
     g = gram + np.eye(len(b)) * (_RIDGE * np.trace(gram) / len(b))
-    try:
-        lower = np.linalg.cholesky(g)
-    except np.linalg.LinAlgError:
-        return np.maximum(np.linalg.lstsq(g, b, rcond=None)[0], 0.0)
     inside = np.ones(len(b), bool)
-    for _ in range(_PIVOTS):
-        a = np.zeros(len(b))
-        a[inside] = cho_solve(cho_factor(g[np.ix_(inside, inside)]), b[inside])
-        wrong = np.where(inside, a < 0, b - g @ a > _ROUNDING * np.abs(b).max(initial=0.0))
-        if not wrong.any():
-            return a
-        inside ^= wrong
-    try:  # blocks may go round in circles; one weight at a time never does
+    try:
+        for _ in range(_PIVOTS):
+            a = np.zeros(len(b))
+            a[inside] = cho_solve(cho_factor(g[np.ix_(inside, inside)]), b[inside])
+            wrong = np.where(inside, a < 0, b - g @ a > _ROUNDING * np.abs(b).max(initial=0.0))
+            if not wrong.any():
+                return a
+            inside ^= wrong
+        # blocks may go round in circles; one weight at a time never does
+        lower = np.linalg.cholesky(g)
         return nnls(lower.T, np.linalg.solve(lower, b), maxiter=10 * len(b) + 50)[0]
-    except RuntimeError:
+    except (RuntimeError, np.linalg.LinAlgError):
         return np.maximum(np.linalg.lstsq(g, b, rcond=None)[0], 0.0)
 
 
 def reweighted(problem: Problem, state: State) -> State:
     """The state with the weights that explain the sketch best."""
-    return state.with_weights(solve_weights(*problem.gram(state)))
+    return state.with_weights(solve_weights(*problem.sampled(state.k).gram(state)))
 
 
 def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
@@ -57,12 +55,13 @@ def prune_indices(gram: Array, b: Array, k: int) -> tuple[Index, Array]:
     g = gram[np.ix_(keep, keep)]
     inverse = np.linalg.inv(g + (_RIDGE * np.trace(g) / len(keep)) * np.eye(len(keep)))
     a = inverse @ b[keep]
-    left = np.ones(len(keep), bool)
-    for _ in range(len(keep) - k):
-        worst = np.argmin(np.where(left, np.where(a > 0, a * a / np.where(left, np.diag(inverse), 1.0), -1.0), np.inf))
-        row = inverse[worst] / np.sqrt(inverse[worst, worst])
-        a -= row * (a[worst] / np.sqrt(inverse[worst, worst]))
-        inverse -= np.outer(row, row)  # of the matrix without this row and column, which are 0 now
+    left, costs = np.ones(len(keep), bool), np.diag(inverse).copy()
+    gone = np.empty((max(len(keep) - k, 0), len(keep)))  # rows of the inverse, each as it was when its turn came
+    for i in range(len(gone)):
+        worst = np.argmin(np.where(left, np.where(a > 0, a * a / np.where(left, costs, 1.0), -1.0), np.inf))
+        gone[i] = (inverse[worst] - gone[:i, worst] @ gone[:i]) / np.sqrt(costs[worst])
+        a -= gone[i] * (a[worst] / np.sqrt(costs[worst]))
+        costs -= gone[i] ** 2
         left[worst] = False
     keep, a = keep[left], a[left]
     return keep, a if (a > 0).all() else solve_weights(gram[np.ix_(keep, keep)], b[keep])
@@ -76,7 +75,7 @@ def losses(gram: Array, weights: Array) -> Array:
 
 def prune(problem: Problem, state: State, k: int) -> State:
     """The at most k components that matter most, with their weights."""
-    keep, weights = prune_indices(*problem.gram(state), k)
+    keep, weights = prune_indices(*problem.sampled(state.k).gram(state), k)
     return state.select(keep, weights)
 
 

@@ -1,1 +1,1 @@
-"""Published decoders for k-means, one a file; nothing else imports them."""
+"""Published decoders for k-means, one per file; nothing else imports them."""
