@@ -27,7 +27,10 @@ CASES.remove(("gmm", "moments"))  # of quadratic features
 
 
 def _decode(sketch, task, decoder, k=3, **options):
-    if task == "gmm":
+    if decoder == "known":
+        spread = sketch.features.spread
+        options["covariances"] = np.ones(2) if spread is None else spread**2
+    elif task == "gmm":
         options["covariance_type"] = "spherical"
     return sl.decode(sketch, k, task=task, decoder=decoder, random_state=3, **options)
 

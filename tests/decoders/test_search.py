@@ -4,6 +4,7 @@ from clusters import gaussian_clusters
 from scipy.optimize import nnls
 
 import sketchlearn as sl
+from sketchlearn.decoders.families import Known
 from sketchlearn.decoders.kmeans.partition import partition
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.steps.greedy import search
@@ -96,3 +97,32 @@ def test_samples_have_the_moments_of_the_mixture():
     np.testing.assert_allclose(w @ x, mixture.mean, atol=1e-12)  # antithetic pairs
     spread = w @ ((x - mixture.mean) ** 2).sum(1)
     assert spread == pytest.approx(mixture.total_variance, rel=0.02)
+
+
+# -- a rule for stopping -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("separation", [4.0, 1.8])
+@pytest.mark.parametrize("decoder", ["clompr", "splitting", "known"])
+def test_greedy_searches_stop_at_as_few_components_as_explain_the_sketch(decoder, separation):
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(5, 4)) * separation
+    X = means[rng.integers(5, size=20_000)] + rng.normal(size=(20_000, 4))
+    s = sl.sketch(X, sl.design(X[:2000], n_components=10, task="gmm", covariance_type="diag"))
+    if decoder == "known":
+        found = sl.decode(s, 10, task="family", family=Known(1.0), stop=True, random_state=0)
+    else:
+        found = sl.decode(s, 10, task="gmm", decoder=decoder, covariance_type="diag", stop=True, random_state=0)
+    assert len(found.weights) == 5
+    assert found.reliable
+    apart = np.linalg.norm(found.means[:, None] - means, axis=2).min(0)
+    assert apart.max() < 0.1  # ten standard errors of a mean of 4000 rows
+
+
+def test_the_largest_number_is_kept_where_it_does_not_explain_the_sketch():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 3))[rng.integers(6, size=20_000)] * 6 + rng.normal(size=(20_000, 3))
+    s = sl.sketch(X, sl.design(X[:2000], n_components=6, task="gmm", covariance_type="diag"))
+    found = sl.decode(s, 3, task="gmm", decoder="clompr", covariance_type="diag", stop=True, random_state=0)
+    assert len(found.weights) == 3
+    assert not found.reliable

@@ -195,3 +195,67 @@ def test_stable_mixture_predicts_and_samples():
     assert rows.shape == (1000, 2)
     assert owner.shape == (1000,)
     assert model.score(rows) < 0
+
+
+# -- a known covariance ------------------------------------------------------------------------
+
+
+def _em_of_means(X, k, precision, start, steps=200):
+    """Maximum likelihood of weights and means, the covariance known."""
+    means, weights = start.copy(), np.full(k, 1 / k)
+    for _ in range(steps):
+        apart = X[:, None] - means
+        logs = np.log(weights) - 0.5 * np.einsum("nka,ab,nkb->nk", apart, precision, apart)
+        r = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
+        weights, means = r.mean(0), (r.T @ X) / r.sum(0)[:, None]
+    return weights, means
+
+
+@pytest.mark.parametrize("shape", ["spherical", "diag", "tied"])
+def test_means_of_a_known_covariance_are_as_good_as_those_of_em(shape):
+    known = {"spherical": 0.8, "diag": [0.25, 1.0, 4.0], "tied": [[1.0, 0.6, 0.0], [0.6, 1.0, 0.0], [0.0, 0.0, 0.25]]}
+    matrix = np.diag(np.broadcast_to(known[shape], 3)) if shape != "tied" else np.array(known[shape])
+    rng = np.random.default_rng(0)
+    true = np.array([[0.0, 0.0, 0.0], [2.5, 0.0, 0.0], [0.0, 3.0, 1.5]])
+    owner = rng.choice(3, 20_000, p=[0.5, 0.3, 0.2])
+    X = true[owner] + rng.normal(size=(20_000, 3)) @ np.linalg.cholesky(matrix).T
+    found = sl.CompressiveGaussianMixture(3, covariances=known[shape], random_state=0).fit(X)
+    assert found.reliable_
+    assert found.solution_.covariance_type == shape
+    assert found.covariances_.shape == {"spherical": (3,), "diag": (3, 3), "tied": (3, 3)}[shape]
+    np.testing.assert_array_equal(found.solution_.mixture.full_covariances(), np.broadcast_to(matrix, (3, 3, 3)))
+    order = [int(np.argmin(((found.means_ - place) ** 2).sum(1))) for place in true]
+    assert sorted(order) == [0, 1, 2]
+    best = _em_of_means(X, 3, np.linalg.inv(matrix), true)
+    # errors of the sketch and of EM are of one size: the standard errors of overlapping clusters of this many rows
+    ours, theirs = np.sqrt(((found.means_[order] - true) ** 2).mean()), np.sqrt(((best[1] - true) ** 2).mean())
+    assert ours < 3 * max(theirs, 0.01)
+    np.testing.assert_allclose(found.weights_[order], best[0], atol=0.02)
+    assert found._n_parameters() == 3 * 4 - 1
+    assert found.to_sklearn().score(X) == pytest.approx(found.score(X))
+
+
+def test_a_wrong_known_covariance_is_a_misfit():
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    assert not sl.CompressiveGaussianMixture(1, covariances=0.25, random_state=0).fit(X).reliable_
+    sketch = sl.sketch(X, sl.design(X, n_components=1, task="gmm", covariance_type="spherical"))
+    assert sl.CompressiveGaussianMixture(1, covariances=1.0, random_state=0).fit_sketch(sketch).reliable_
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"covariances": -1.0}, "positive"),
+        ({"covariances": [1.0, 0.0]}, "positive"),
+        ({"covariances": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
+        ({"covariances": "wide"}, "positive"),
+        ({"covariances": 1.0, "n_components": "auto"}, "number of components"),
+        ({"covariances": 1.0, "start": np.zeros((1, 2))}, "start"),
+        ({"covariances": 1.0, "decoder": "clompr"}, "decoder='known'"),
+        ({"decoder": "known"}, "needs covariances"),
+        ({"covariances": [1.0, 1.0, 1.0]}, "2 of them"),
+    ],
+)
+def test_covariances_that_make_no_sense(options, word):
+    with pytest.raises(ValueError, match=word):
+        sl.CompressiveGaussianMixture(**options).fit(np.random.default_rng(0).normal(size=(50, 2)))

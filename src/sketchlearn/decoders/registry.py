@@ -122,6 +122,7 @@ _MIXTURES: dict[str, Entry | str] = {
     "clompr": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_clompr",
     "splitting": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_splitting",
     "moments": "sketchlearn.decoders.mixtures.moments:decode_gaussian_moments",
+    "known": "sketchlearn.decoders.mixtures.known:decode_known",
 }
 _LOW_RANK = {
     name: Entry("sketchlearn.decoders.lowrank.solution:decode_second_moment", fixed={"method": name})

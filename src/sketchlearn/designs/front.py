@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.accepts import FLAG, NOTHING
+from sketchlearn.designs.adapted import design_adapted
 from sketchlearn.designs.projection import project_sample
 from sketchlearn.designs.request import Designer, Request, checked_rows, find, positive, tasks
 from sketchlearn.designs.spread import column_units, standard_units, unlike, warn_of
 from sketchlearn.exceptions import InputError, Option, warn
+from sketchlearn.features.adapted import AdaptedFeatures
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
@@ -56,6 +58,8 @@ class Asked(TypedDict, total=False):
 
 
 @overload
+def design(*, previous: Any, task: str, **asked: Unpack[Asked]) -> AdaptedFeatures: ...
+@overload
 def design(
     sample: Any = ..., *, task: Fourier = ..., missing: None = ..., **asked: Unpack[Asked]
 ) -> FourierFeatures: ...
@@ -87,6 +91,7 @@ def design(
     features_per_row: int | None = None,
     sample_weight: npt.ArrayLike | None = None,
     missing: str | None = None,
+    previous: Any = None,
     explain: bool | None = None,
 ) -> FeatureMap | tuple[FeatureMap, str]:
     """Choose a feature map from some rows, or without looking at a row.
@@ -147,6 +152,10 @@ def design(
     missing : {"pairs"}, optional
         Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"`` and ``"cca"``.
         Models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
+    previous : model, estimator or Mixture, optional
+        For ``task="gmm"``: an earlier mixture of these columns, instead of a sample. Frequencies then have the width
+        and shape of each of its components (:class:`sketchlearn.features.AdaptedFeatures`). Where shapes differ, a
+        smaller sketch tells as much. See :doc:`/how-to/sketch-size`.
     explain : bool, optional
         Deprecated: return ``(map, reason)``.  The reason is ``map.reason``.
 
@@ -173,6 +182,13 @@ def design(
     if isinstance(seed, np.random.Generator):
         seed = int(seed.integers(2**31))
     check_missing(missing, task, projection is not None or standardize or encoder is not None)
+    if previous is not None:
+        others = sample, bounds, dim, scale, radial, standardize, encoder, projection, missing, quantized or None
+        if any(value is not None for value in (*others, features_per_row)) or structure != "dense":
+            raise ValueError(
+                "previous is instead of a sample, and combines with n_components, size and covariance_type"
+            )
+        return _second(previous, task, k, covariance_type, seed, m)
     rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing is not None)
     request = Request(
         task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize, rows.box,
@@ -193,6 +209,16 @@ def design(
         return phi
     warn("explain= is deprecated: the map says why, as map.reason", FutureWarning)
     return (phi, phi.reason) if explain else phi
+
+
+def _second(previous: Any, task: str, k: int, covariance_type: str | None, seed: int, size: int | None) -> FeatureMap:
+    """The map that an earlier model asks for."""
+    if task != "gmm":
+        raise ValueError(f"previous is for task='gmm', not for {task!r}")
+    phi, why = design_adapted(previous, k, covariance_type or "full", seed, size=size)
+    model = getattr(previous, "solution_", previous)
+    named = phi.with_columns(model.columns) if getattr(model, "named", False) else phi
+    return named.explained(why).chosen_from("an earlier model")
 
 
 def design_request(

@@ -19,7 +19,7 @@ from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.designs.request import Designer, Request, positive, register_design, within_reach
 from sketchlearn.designs.spread import column_units, usual
 from sketchlearn.features.fourier import FourierFeatures
-from sketchlearn.features.radial import MixedLaw
+from sketchlearn.features.radial import MixedLaw, MultiscaleLaw
 from sketchlearn.threads import single_blas_thread
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
@@ -111,18 +111,26 @@ def design_gmm(
     if not spread > 0:
         spread = max(1e-6 * float(np.abs(center).max()), 1e-6)  # constant data: any scale sees one point
     width = within_scale(y, w, k, spread, seed)
-    # the multi-scale part finds the components: ten frequencies per coordinate of the means are enough
-    broad = min(size // 2, max(10 * k * d, 200)) if size > 1 else 1
+    broad, wide = broad_part(size, k, d)
     law = MixedLaw(
         share=min(max(broad / size, 0.01), 0.99),
         inner=spread / width,
-        low=_LOW,
-        knee=min(resolution_radius(k, d), _HIGH / 2),
-        high=_HIGH,
-        decay=_DECAY,
+        low=wide.low,
+        knee=wide.knee,
+        high=wide.high,
+        decay=wide.decay,
     )
     scale = spread * math.sqrt(d / law.second_moment(d))
     return FourierFeatures.draw(dim=d, size=size, scale=scale, radial=law, seed=seed, center=center, whitening=matrix)
+
+
+def broad_part(size: int, k: int, d: int) -> tuple[int, MultiscaleLaw]:
+    """How many frequencies span all scales, and their law: they find the components.
+
+    Ten frequencies per coordinate of the means are enough.
+    """
+    count = min(size // 2, max(10 * k * d, 200)) if size > 1 else 1
+    return count, MultiscaleLaw(_LOW, min(resolution_radius(k, d), _HIGH / 2), _HIGH, _DECAY)
 
 
 def mixture_designer(design: Callable[..., FourierFeatures]) -> Designer:
@@ -181,7 +189,7 @@ def within_metric(x: Array, w: Array, k: int, covariance_type: str, seed: int) -
     covariance = total
     matrix: Array = np.eye(d)
     for _ in range(_ROUNDS if len(x) > max(k, 10) else 0):
-        matrix = _inverse_root(covariance, unit, covariance_type)
+        matrix = inverse_root(covariance, unit, covariance_type)
         y = x @ matrix.T
         from sklearn.cluster import KMeans
 
@@ -190,12 +198,12 @@ def within_metric(x: Array, w: Array, k: int, covariance_type: str, seed: int) -
         )
         offset = x - np.linalg.solve(matrix, clusters.cluster_centers_.T).T[clusters.labels_]
         covariance = (offset * w[:, None]).T @ offset
-    matrix = _inverse_root(covariance, unit, covariance_type)
+    matrix = inverse_root(covariance, unit, covariance_type)
     # the unit is the data's, so that scales in the recipe can be read
     return matrix * math.sqrt(float(np.trace(total) / np.trace(matrix @ total @ matrix.T)))
 
 
-def _inverse_root(covariance: Array, unit: Array, covariance_type: str) -> Array:
+def inverse_root(covariance: Array, unit: Array, covariance_type: str) -> Array:
     """Symmetric inverse square root, in units of the columns, with a floor against directions without spread."""
     if covariance_type == "diag":
         relative = np.diag(covariance) / unit**2

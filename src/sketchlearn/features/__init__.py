@@ -1,5 +1,6 @@
 """What one row becomes."""
 
+from sketchlearn.features.adapted import AdaptedFeatures
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.features.embedded import EmbeddedFeatures
@@ -26,9 +27,9 @@ from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.features.split import SplitFeatures
 
 __all__ = [
-    "AdaptedLaw", "Category", "CauchyLaw", "CharacteristicMap", "DenseOperator", "EmbeddedFeatures", "Encoder",
-    "FeatureMap", "FoldedLaw", "FourierFeatures", "GaussianLaw", "HistogramFeatures", "LaplaceLaw", "MaternLaw",
-    "MixedLaw", "MonitoringFeatures", "MultiscaleLaw", "Number", "Operator", "PairwiseFeatures", "Projection",
-    "QuadraticFeatures", "QuarticFeatures", "RadialLaw", "SecondMomentMap", "SplitFeatures", "WeightedLaw", "register",
-    "register_law",
+    "AdaptedFeatures", "AdaptedLaw", "Category", "CauchyLaw", "CharacteristicMap", "DenseOperator", "EmbeddedFeatures",
+    "Encoder", "FeatureMap", "FoldedLaw", "FourierFeatures", "GaussianLaw", "HistogramFeatures", "LaplaceLaw",
+    "MaternLaw", "MixedLaw", "MonitoringFeatures", "MultiscaleLaw", "Number", "Operator", "PairwiseFeatures",
+    "Projection", "QuadraticFeatures", "QuarticFeatures", "RadialLaw", "SecondMomentMap", "SplitFeatures",
+    "WeightedLaw", "register", "register_law",
 ]  # fmt: skip

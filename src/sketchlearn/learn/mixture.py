@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchlearn.accepts import FLAG
 from sketchlearn.arrays import Array
+from sketchlearn.decoders.mixtures.known import checked_covariance
 from sketchlearn.designs.gmm import default_size, parameter_count
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.parameters import COVARIANCES, START, estimator, learned, parameter
@@ -33,6 +34,9 @@ class CompressiveGaussianMixture(SketchedMixture):
         (``sweep_`` has the table).
     covariance_type : {"full", "tied", "diag", "spherical"}
         Shape of the covariances.
+    covariances : float or array (n_features,) or (n_features, n_features), optional
+        A known covariance that all components have: a variance, variances of the columns, or a matrix, in the units of
+        the rows. Only weights and means are then learned, from fewer frequencies. `covariance_type` is not used.
     projection : int, optional
         For hundreds of columns: learn a mixture of this many random projections of the rows, which become part of the
         feature map. You still pass the original rows; means, covariances and samples are those of projected rows.
@@ -40,7 +44,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         Number of frequencies; by default ten per parameter of the mixture.
     decoder : str
         ``"auto"`` needs no tuning; ``"clompr"`` and ``"splitting"`` are published decoders (see
-        :func:`sketchlearn.decode`).
+        :func:`sketchlearn.decode`). With `covariances`, ``"auto"`` is ``"known"``.
     warm_start : bool
         Start from the model of the last fit; it is kept if it explains the new sketch.
     start : model, estimator or Mixture, optional
@@ -86,6 +90,7 @@ class CompressiveGaussianMixture(SketchedMixture):
     covariance_type: str = parameter(
         default="full", accepts=COVARIANCES, design="covariance_type", decode="covariance_type", sweep="covariance_type"
     )
+    covariances: Any = parameter(default=None)
     projection: int | None = parameter(default=None)
     warm_start: bool = parameter(default=False, accepts=FLAG)
     start: Any = parameter(default=None, accepts=START)
@@ -98,7 +103,30 @@ class CompressiveGaussianMixture(SketchedMixture):
 
     # -- learning ----------------------------------------------------------------------------
 
+    def check_parameters(self) -> None:
+        """Refuse parameters that make no sense, before any row is read."""
+        super().check_parameters()
+        if self.covariances is None:
+            if self.decoder == "known":
+                raise ValueError("decoder='known' needs covariances")
+            return
+        checked_covariance(self.covariances)
+        if self.n_components == "auto" or self.start is not None or self.warm_start or self.projection is not None:
+            raise ValueError("known covariances need a number of components, and neither a start nor a projection")
+        if self.decoder not in ("auto", "known"):
+            raise ValueError(f"known covariances are for decoder='known', not {self.decoder!r}")
+
+    def design_request(self) -> dict[str, Any]:
+        """As many components, of the shape asked for or known."""
+        return super().design_request() | {"covariance_type": self._shape}
+
+    @property
+    def _shape(self) -> str:
+        return self.covariance_type if self.covariances is None else checked_covariance(self.covariances)[1]
+
     def _designed_size(self, columns: int) -> int:
+        if self.covariances is not None:
+            return max(10 * self._components() * (columns + 1), 100)
         return default_size(self._components(), columns, self.covariance_type)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -135,6 +163,9 @@ class CompressiveGaussianMixture(SketchedMixture):
     def decode_options(self) -> dict[str, Any]:
         """The shape of the components, and the model so far if there is one."""
         options = super().decode_options()
+        if self.covariances is not None:
+            options.pop("covariance_type")
+            return options | {"decoder": "known", "covariances": self.covariances}
         start = self.__dict__.get("_start")
         shape = (self.n_components, self.sketch_.features.dim)  # none fits 'auto'
         if self.decoder == "auto" and start is not None and start.means.shape == shape:
@@ -201,7 +232,7 @@ class CompressiveGaussianMixture(SketchedMixture):
         """
         check_is_fitted(self)
         model = GaussianMixture(
-            len(self.weights_), covariance_type=self.covariance_type, random_state=self.random_state
+            len(self.weights_), covariance_type=self.solution_.covariance_type, random_state=self.random_state
         )
         names = ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "converged_", "n_iter_")
         for name in (*names, "lower_bound_", "n_features_in_", "feature_names_in_"):
@@ -213,7 +244,8 @@ class CompressiveGaussianMixture(SketchedMixture):
     # -- pieces ------------------------------------------------------------------------------
 
     def _n_parameters(self) -> int:
-        return parameter_count(len(self.weights_), self.means_.shape[1], self.covariance_type) - 1
+        k, d = self.means_.shape
+        return (parameter_count(k, d, self.covariance_type) if self.covariances is None else k * (d + 1)) - 1
 
     def _likelihood(self, X: Any) -> tuple[float, float]:
         check_is_fitted(self)

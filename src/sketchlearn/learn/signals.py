@@ -18,7 +18,7 @@ import numpy as np
 from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.learn.graphs import checked_graph, scaled_graph
 
-_PER_LOG = 8.0  # signals for each unit of log(k + 1): half of it lost 0.6 % of modularity at k = 64
+_PER_LOG = 8.0  # signals for each unit of log(k + 1): half of it lost 0.7 % of modularity at k = 64
 _FIRST, _LAST = 32, 256  # degrees of filters: the first that is tried, and the last
 PURE = 0.1  # eigenvalues that pass in part, over k: below this a filter of twice the degree is not worth it
 _CUTS = 1000  # places for the cut that are compared

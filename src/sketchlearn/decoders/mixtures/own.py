@@ -20,12 +20,20 @@ from sketchlearn.sketches.value import Sketch
 
 @decoder
 def decode_family(
-    sketch: Sketch, k: int, family: Family, *, rng: np.random.Generator, starts: int = 3, candidates: int = 50
+    sketch: Sketch,
+    k: int,
+    family: Family,
+    *,
+    rng: np.random.Generator,
+    starts: int = 3,
+    candidates: int = 50,
+    stop: bool = False,
 ) -> FamilySolution:
     """Decode a mixture of members of a family.
 
     There are at most `starts` runs, and no more once the misfit is near the noise floor.  The start of each ascent is
-    chosen among `candidates` random points.
+    chosen among `candidates` random points.  With `stop`, k is the largest number of components: a run ends with as
+    few as leave no more than noise.
 
     Examples
     --------
@@ -47,12 +55,14 @@ def decode_family(
     run = Run()
 
     def attempt() -> State:
-        return clompr(problem, family, k, rng, candidates, smallest=smallest, largest=largest)
+        enough = problem.explains if stop else None
+        return clompr(problem, family, k, rng, candidates, smallest=smallest, largest=largest, explained=enough)
 
     attempts = ((f"CL-OMPR, run {start + 1}", attempt) for start in range(starts))
     state = run.best_of(attempts, lambda found: problem.floor(found)[0], verdicts.FAMILY)
     rounds, floor = len(run.trace), problem.floor(state)[0]
     ratio, certifier, seen = state.value / floor, Certifier(problem, rng), None
+    k = state.k
     if ratio < verdicts.FAMILY and certifier.can(k, family):
         begin = perf_counter()
         certified = certifier.certify(state, mend=False)

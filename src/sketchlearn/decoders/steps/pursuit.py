@@ -28,6 +28,8 @@ _INNER = 60  # iterations of a descent within the loop, and a tenth of those at 
 
 Places = Callable[[State], Array]
 """Where step 1 may start, given what was found so far."""
+Explained = Callable[[State], bool]
+"""Whether a state leaves no more than noise."""
 
 
 def clompr(
@@ -42,8 +44,9 @@ def clompr(
     smallest: float = 1e-6,
     largest: float = 4.0,
     places: Places | None = None,
+    explained: Explained | None = None,
 ) -> State:
-    """k components of a family.
+    """k components of a family, or as few as explain the problem.
 
     Parameters
     ----------
@@ -59,6 +62,9 @@ def clompr(
         Variances of a component.
     places : callable, optional
         Gives the candidates; by default normal ones of the data's width.
+    explained : callable, optional
+        Whether a state leaves no more than noise: a rule for stopping. Rounds then end at the first state that does,
+        and components are taken away again, the lightest first, as long as it does without them.
     """
     d = problem.dim
     variance = first_variance(problem, k)
@@ -77,6 +83,20 @@ def clompr(
         state = refine(
             problem, reweighted(problem, state), 10 * _INNER if step == rounds - 1 else _INNER, boxed=True, **limits
         )
+        if explained is not None and explained(state):
+            return _fewest(problem, state, explained, limits)
+    return state
+
+
+def _fewest(problem: Problem, state: State, explained: Explained, limits: dict[str, Any]) -> State:
+    """A state that explains the problem, without the components that it can do without."""
+    state = refine(problem, state, 10 * _INNER, boxed=True, **limits)
+    while state.k > 1 and explained(state):
+        rest = reweighted(problem, heaviest(problem, state, state.k - 1))
+        rest = refine(problem, rest, 10 * _INNER, boxed=True, **limits)
+        if not explained(rest):
+            break
+        state = rest
     return state
 
 
@@ -89,11 +109,12 @@ def splitting(
     *,
     smallest: float = 1e-6,
     largest: float = 4.0,
+    explained: Explained | None = None,
 ) -> State:
-    """One component, then two, four, ... until there are k, refitting after every doubling."""
+    """One component, then two, four, ... until there are k or enough, refitting after every doubling."""
     limits: dict[str, Any] = {"smallest": smallest, "largest": largest}
     state = refine(problem, State(family, np.ones(1), place, shape), _INNER, saddles=True, **limits)
-    while state.k < k:
+    while state.k < k and not (explained is not None and explained(state)):
         step = _longest_axes(state)
         shapes = state.shapes if family.shared else np.concatenate([state.shapes, state.shapes])
         means = np.vstack([state.means - step, state.means + step])
@@ -102,7 +123,7 @@ def splitting(
             state = heaviest(problem, state, k)
         state = reweighted(problem, state).revived()
         state = refine(problem, state, 10 * _INNER if state.k == k else _INNER, saddles=True, **limits)
-    return state
+    return state if explained is None else _fewest(problem, state, explained, limits)
 
 
 def _longest_axes(state: State) -> Array:

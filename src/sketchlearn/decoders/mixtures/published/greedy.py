@@ -9,6 +9,7 @@ separated clusters.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,18 +23,18 @@ from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import LIGHTEST, State
-from sketchlearn.decoders.steps.pursuit import ascend, clompr, first_variance, normal_places, splitting
+from sketchlearn.decoders.steps.pursuit import Explained, ascend, clompr, first_variance, normal_places, splitting
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.sketches.value import Sketch
 
-Algorithm = Callable[[Problem, Family, int, float, int, np.random.Generator], State]
+Algorithm = Callable[[Problem, Family, int, float, int, np.random.Generator, Explained | None], State]
 
 
 def published(name: str) -> Callable[[Algorithm], Callable[..., MixtureSolution]]:
     """Make a decoder of an algorithm (a decorator): the best of several runs, with the certificate of the default.
 
-    The algorithm takes a problem, a family, a number of components, their smallest variance, a number of candidates
-    and a generator.
+    The algorithm takes a problem, a family, a number of components, their smallest variance, a number of candidates,
+    a generator, and a rule for stopping or None.
     """
 
     def made(algorithm: Algorithm) -> Callable[..., MixtureSolution]:
@@ -46,6 +47,7 @@ def published(name: str) -> Callable[[Algorithm], Callable[..., MixtureSolution]
             rng: np.random.Generator,
             starts: int = 3,
             candidates: int = 50,
+            stop: bool = False,
         ) -> MixtureSolution:
             check_covariance_type(covariance_type)
             if starts < 1:
@@ -54,9 +56,17 @@ def published(name: str) -> Callable[[Algorithm], Callable[..., MixtureSolution]
             # the published algorithms weigh all frequencies alike
             problem = base.reweighted(np.ones(base.size))
             run, setting = Run(), Setting.of(base, family, k, rng)
-            once = partial(algorithm, problem, family, k, setting.smallest, candidates, rng)
+
+            def explained(state: State) -> bool:
+                found = certify(replace(setting, k=state.k), state)
+                return found.ratio <= found.limit
+
+            once = partial(
+                algorithm, problem, family, k, setting.smallest, candidates, rng, explained if stop else None
+            )
             attempts = ((f"{name}, run {i + 1}", once) for i in range(starts))
             found = run.best_of(attempts, lambda state: problem.floor(state)[0], noise.SLACK)
+            setting.k = found.k
             certificate = certify(setting, found.with_weights(np.maximum(found.weights, LIGHTEST)))
             setting.rounds = len(run.trace)
             return solution(setting, certificate, name, run.trace)
@@ -70,12 +80,19 @@ def published(name: str) -> Callable[[Algorithm], Callable[..., MixtureSolution]
 
 @published("CL-OMPR")
 def decode_gaussian_clompr(
-    problem: Problem, family: Family, k: int, smallest: float, candidates: int, rng: np.random.Generator
+    problem: Problem,
+    family: Family,
+    k: int,
+    smallest: float,
+    candidates: int,
+    rng: np.random.Generator,
+    explained: Explained | None = None,
 ) -> State:
     """Decode a Gaussian mixture with CL-OMPR (published for diagonal covariances).
 
     At most `starts` runs; no more once the misfit is near the noise floor.  The start of each ascent is chosen among
-    `candidates` random points (1: as published).
+    `candidates` random points (1: as published).  With `stop`, k is the largest number of components: a run ends with
+    as few as leave no more than noise.
 
     Examples
     --------
@@ -87,17 +104,24 @@ def decode_gaussian_clompr(
     >>> np.sort(solution.means[:, 0]).round(0)
     array([ 5., 14.])
     """
-    return clompr(problem, family, k, rng, candidates, smallest=smallest)
+    return clompr(problem, family, k, rng, candidates, smallest=smallest, explained=explained)
 
 
 @published("splitting")
 def decode_gaussian_splitting(
-    problem: Problem, family: Family, k: int, smallest: float, candidates: int, rng: np.random.Generator
+    problem: Problem,
+    family: Family,
+    k: int,
+    smallest: float,
+    candidates: int,
+    rng: np.random.Generator,
+    explained: Explained | None = None,
 ) -> State:
     """Decode a Gaussian mixture by splitting.
 
     At most `starts` runs; no more once the misfit is near the noise floor.  The start of the first component is chosen
-    among `candidates` random points (1: as published).
+    among `candidates` random points (1: as published).  With `stop`, k is the largest number of components: doubling
+    ends once no more than noise is left, and components that are not needed for that are taken away.
 
     Examples
     --------
@@ -113,4 +137,4 @@ def decode_gaussian_splitting(
     variance = max(first_variance(problem, k), 0.5)
     shapes = family.rounded(np.full(len(points), variance), problem.dim)
     place, shape = ascend(problem, family, problem.z, points, shapes, smallest=smallest, largest=4.0)
-    return splitting(problem, family, k, place, shape, smallest=smallest)
+    return splitting(problem, family, k, place, shape, smallest=smallest, explained=explained)
