@@ -108,7 +108,7 @@ def verdict(make, k, options, seed):
 
 def missed(above):
     count = f"{len(above)} of {len(CASES)}"
-    return f"Bounds hold for nine in ten sets of rows. Here the truth is above the bound in {count}: {'; '.join(above)}."
+    return f"Bounds hold for nine in ten sets of rows. The truth is above the bound in {count}: {'; '.join(above)}."
 
 
 def main():
