@@ -183,6 +183,14 @@ def test_much_memory_is_announced_before_the_search(monkeypatch, skewed):
     monkeypatch.setattr("sketchlearn.decoders.budget.LARGE", 1.0)
     with pytest.warns(sl.DataWarning, match="of memory, 4.6 times the map and the sketch"):
         sl.decode(skewed, 3, random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for shape in ("full", "diag"):
+            sl.decode(skewed, 1, task="gmm", covariance_type=shape, random_state=0)
+    # six columns: four times 21 products of four bytes, beside six numbers of four bytes and two of eight
+    assert [str(w.message).split(", ")[1] for w in said if "of memory" in str(w.message)] == [
+        f"{4 * 21 * 4 / 40:.2g} times the map and the sketch"
+    ]
 
 
 def test_products_of_coordinates_are_kept_up_to_a_number_of_bytes():
