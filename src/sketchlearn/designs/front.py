@@ -128,7 +128,7 @@ def design(
     radial : str or RadialLaw, optional
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
-        Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
+        Shape of the components, for ``task="gmm"`` and ``"stable"``; by default that of `previous`, or ``"full"``.
     standardize : bool, optional
         Measure every column in units of its own spread. The spread is taken from the sample and becomes part of the
         map. k-means is then k-means of the standardised rows, with centres in the original units. The default is True
@@ -215,8 +215,9 @@ def _second(previous: Any, task: str, k: int, covariance_type: str | None, seed:
     """The map that an earlier model asks for."""
     if task != "gmm":
         raise ValueError(f"previous is for task='gmm', not for {task!r}")
-    phi, why = design_adapted(previous, k, covariance_type or "full", seed, size=size)
     model = getattr(previous, "solution_", previous)
+    shape = covariance_type or str(getattr(model, "covariance_type", "full"))
+    phi, why = design_adapted(previous, k, shape, seed, size=size)
     named = phi.with_columns(model.columns) if getattr(model, "named", False) else phi
     return named.explained(why).chosen_from("an earlier model")
 
