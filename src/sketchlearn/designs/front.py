@@ -153,9 +153,10 @@ def design(
         Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"`` and ``"cca"``.
         Models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
     previous : model, estimator or Mixture, optional
-        For ``task="gmm"``: an earlier mixture of these columns, instead of a sample. Frequencies then have the width
-        and shape of each of its components (:class:`sketchlearn.features.AdaptedFeatures`). Where shapes differ, a
-        smaller sketch tells as much. See :doc:`/how-to/sketch-size`.
+        For ``task="gmm"``: an earlier mixture of these columns, instead of a sample, also one that scikit-learn learned
+        from a sample. Frequencies then have the width and shape of each of its components
+        (:class:`sketchlearn.features.AdaptedFeatures`). Where shapes differ, a smaller sketch tells as much. See
+        :doc:`/how-to/sketch-size`.
     explain : bool, optional
         Deprecated: return ``(map, reason)``.  The reason is ``map.reason``.
 
