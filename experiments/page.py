@@ -33,6 +33,9 @@ measured number was typed by hand. Each result has its setting, seed, method, ve
 - *log KL* is the natural logarithm of the symmetrised Kullback-Leibler divergence from the truth. Lower is better.
 - *ARI* is the adjusted Rand index of the labels. 1 is best.
 
+Sections show the full version of an experiment where it was run, else the quick one. Full versions have the published
+numbers of rows, but mostly fewer data sets than published: the last line of a section says how many results there are.
+
 No data set was left out, and a run that failed counts as a failure. Claims about published curves are those of the text
 around them: we read no numbers off pictures. Rules of two verdicts were changed after rows had been seen: quality per
 byte allowed us a tie of 0.0005 of the cost, and CL-AMP's labels had to be better by 0.05. Both follow the general rule

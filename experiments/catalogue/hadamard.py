@@ -37,7 +37,7 @@ REPEATS = 3
 def cells(full: bool) -> list[Cell]:
     dims = (64, 128, 256, 512, 1024, 2048, 4096) if full else (64, 512, 2048)
     speed = [Cell({"panel": "speed", "d": d, "batch": b}, 10) for d in dims for b in (1, 1024) if full or b * d < 10**6]
-    shapes = ((6, 8, 20), (10, 64, 10), (30, 128, 20)) if full else ((6, 8, 10), (10, 64, 3))
+    shapes = ((6, 8, 20), (10, 64, 10), (30, 128, 20)) if full else ((6, 8, 10), (10, 64, 10))
     quality = [
         Cell({"panel": "quality", "k": k, "d": d, "size": m, "decoder": name}, 100 if full and d == 8 else seeds)
         for k, d, seeds in shapes

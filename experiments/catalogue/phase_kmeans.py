@@ -55,7 +55,7 @@ def cells(full: bool) -> list[Cell]:
         for m in COLLAPSE_SIZES
     ]
     limits = [
-        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 5 if full else 3)
+        Cell({"panel": "limits", "k": k, "d": d, "variance": v, "size": m}, 10)
         for k, d in WIDE
         for v in (10, 100, 1000)
         for m in ((1.5, 2) if full else (2,))

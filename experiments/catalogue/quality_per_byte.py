@@ -176,10 +176,9 @@ def learned(rows: list[Row]) -> list[str]:
     few = median(column(rows, "features", bytes=BUDGETS[0], method="default")) / (K * D)
     first = (
         f"**Where the sketch loses.** With two kilobytes it has {number(few, 2)} features for each coordinate of the "
-        "centres. That is too few: the answer is worthless, and it is flagged as unreliable. Keep random rows "
-        "instead. Above that, the last column names rivals whose cost is lower (the 90 % interval of the median "
-        "difference over data sets excludes zero). Costs are medians. A flag at a good cost is a false alarm: "
-        "the model is of round clusters, and some of these are not.\n\n"
+        "centres. That is too few: the answer is worthless, and it is flagged as unreliable. Keep BIRCH's features or "
+        "random rows instead. The last column names rivals with a lower cost. Costs are medians. A flag at a good "
+        "cost is a false alarm: the model is of round clusters, and some of these are not.\n\n"
     )
     parts = [first + table(("data", "bytes", "features", "sketch", "flagged as unreliable", "better"), lines_)]
     names = ("default", *RIVALS)
