@@ -116,12 +116,6 @@ def _bits(every: All) -> str:
     return f"half of the data sets succeed at {number(at[0], 1)}kd, with one bit at {number(at[1], 1)}kd: {ratio} times"
 
 
-def _stable(every: All) -> str:
-    some = [r for r in pick(every["stable"], size=10) if r["n"] >= 10**5]
-    one, ten = (rate_shown([r["alpha"] <= 0.01 for r in pick(some, method=m)]) for m in ("CL-OMPR, one run", "CL-OMPR"))
-    return f"at 10kd α is within 0.01 in {one} single runs, and on {ten} data sets with the best of ten"
-
-
 def _masks(every: All) -> str:
     rows = pick(every["private-large"], size=4, method="CL-OMPR ×20")
     levels = sorted({r["epsilon"] for r in rows})
@@ -234,11 +228,6 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         "the starts of CL-OMPR are drawn inversely to the distance (Keriven 2017)",
         "k-means++ draws in proportion to the squared distance",
         "in proportion",
-    ),
-    Disagreement(
-        "α is found to 0.01 at 10kd (Keriven 2017, Figure 5.18)",
-        "single runs often fail, so replicates are needed",
-        _stable,
     ),
     Disagreement(
         "CL-OMPR is on par with ten runs of EM (Keriven 2017, Figure 5.11)",

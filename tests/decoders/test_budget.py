@@ -1,6 +1,7 @@
 """Every decoding has a budget of work: what costs more is not begun, or stops with the best so far, and says so."""
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -173,6 +174,34 @@ def test_a_large_matrix_seen_in_blocks_is_the_same_operator():
     np.testing.assert_allclose(
         single.quadratic_adjoint(values**2, "diag"), dense.quadratic_adjoint(values**2, "diag"), rtol=1e-3
     )
+
+
+def test_much_memory_is_announced_before_the_search(monkeypatch, skewed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sl.DataWarning)
+        sl.decode(skewed, 3, random_state=0)
+    monkeypatch.setattr("sketchlearn.decoders.budget.LARGE", 1.0)
+    with pytest.warns(sl.DataWarning, match="of memory, 4.6 times the map and the sketch"):
+        sl.decode(skewed, 3, random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for shape in ("full", "diag"):
+            sl.decode(skewed, 1, task="gmm", covariance_type=shape, random_state=0)
+    # six columns: four times 21 products of four bytes, beside six numbers of four bytes and two of eight
+    assert [str(w.message).split(", ")[1] for w in said if "of memory" in str(w.message)] == [
+        f"{4 * 21 * 4 / 40:.2g} times the map and the sketch"
+    ]
+
+
+def test_products_of_coordinates_are_kept_up_to_a_number_of_bytes():
+    """Twice as many in single precision as in double."""
+    w = np.random.default_rng(0).normal(size=(13_200, 50))
+    single, double = (DenseOperator(w.astype(dtype)) for dtype in (np.float32, np.float64))
+    matrix = np.cov(w.T)[None]
+    both = [operator.quadratic(matrix) for operator in (single, double)]
+    np.testing.assert_allclose(*both, rtol=1e-4)
+    assert "_products" in vars(single)
+    assert "_products" not in vars(double)
 
 
 def test_leading_components_of_many_columns_are_those_of_all():

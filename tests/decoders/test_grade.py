@@ -120,7 +120,7 @@ def test_the_last_stage_of_the_trace_is_the_grade() -> None:
 def grade(worst: str, **changes: object) -> Grade:
     said = Opinions(0.02, 0.01, 0.01, 0, 2.0)
     parts = dict.fromkeys(PARTS[1:], 0.001) | {worst: 0.05}
-    made = Grade(0.02, 0.06, parts, said, 0.0, np.ones(2), None, ())
+    made = Grade(0.02, 0.06, parts, said, 0.0, np.ones(2), 9.0, None, ())
     return replace(made, **changes)
 
 
@@ -146,6 +146,11 @@ def test_the_verdict_asks_for_what_takes_most_away(worst: str, words: str) -> No
     cost = "the centres cost about 2 % more than those of k-means on all rows (at most 6 % more, with 90 % confidence)"
     assert verdict.startswith(f"Doubtful: {cost}. Try first: {words}")
     assert "k-medians or" not in said(Code.MISFIT, grade(worst), "k-medians")[1]
+
+
+def test_a_column_without_far_values_is_not_to_be_clipped() -> None:
+    for worst in ("tails", "far"):
+        assert "Try first: make a larger sketch" in said(Code.MISFIT, grade(worst, reach=2.0))[1]
 
 
 def test_codes_follow_the_numbers() -> None:

@@ -37,6 +37,8 @@ def test_second_moments_of_equal_rows_hold_no_variance(X, standardize):
     found = sl.CompressivePCA(1, standardize=standardize).fit(X)
     assert found.explained_variance_[0] <= 1e-20 * max(np.abs(X).max() ** 2, 1e-300)
     assert np.isfinite(found.solution_.residual)
+    assert not found.reliable_
+    assert "No column varies" in found.verdict_
 
 
 @each

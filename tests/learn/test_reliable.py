@@ -149,6 +149,18 @@ def test_regression_that_rounding_may_change_is_not_reliable(far):
     assert sl.CompressiveLinearRegression().fit(np.delete(X, 7, 0), np.delete(y, 7)).reliable_
 
 
+def test_one_component_of_a_far_row_is_no_reliable_regression():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X @ [1.0, -2.0] + rng.normal(size=300)
+    assert sl.CompressiveMixtureRegressor("auto", random_state=0).fit(X, y).reliable_
+    X[0] += [1e3, 6e3]
+    y[0] += X[0] @ [1.0, -2.0]
+    found = sl.CompressiveMixtureRegressor("auto", random_state=0).fit(X, y)
+    assert not found.reliable_
+    assert "the model has no row as far out" in found.verdict_
+
+
 def test_regression_without_rows_left_to_tell_the_noise_is_not_reliable():
     rng = np.random.default_rng(0)
     found = sl.CompressiveLinearRegression().fit(rng.normal(size=(5, 4)), rng.normal(size=5))

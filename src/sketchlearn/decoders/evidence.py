@@ -34,9 +34,13 @@ def examined(found: S, sketch: Averages, k: int) -> S:
     if rows < FEWEST_ROWS * k:
         code, verdict = of_few_rows(rows, k)
         return replace(found, code=code, verdict=verdict)
-    if not isinstance(found, MixtureSolution) or found.decoder == "moments":
+    if not isinstance(found, MixtureSolution):
         return found
     mixture = found.mixture
+    if found.decoder == "moments":  # right, whatever the law; but one far row hides all others in them
+        doubt = beyond_box(mixture, sketch, far_only=True)
+        verdict = f"Not certified. The component has mean and covariance of the rows, but {doubt}."
+        return replace(found, code=Code.MISFIT, verdict=verdict) if doubt else found
     code, doubt = Code.UNDETERMINED, too_few_rows(GAUSSIANS[found.covariance_type].parameters(k, mixture.dim) - 1, rows)
     if not doubt:
         code, doubt = Code.MISFIT, beyond_box(mixture, sketch)

@@ -227,6 +227,11 @@ def of_exact(rank: int, buried: int = 0) -> Verdict:
     return Code.RELIABLE, "Reliable. The sketch holds the whole second moment, so these are the components of the rows."
 
 
+def of_equal_rows() -> Verdict:
+    """A second moment that is rounding."""
+    return Code.UNDETERMINED, "Not certified. No column varies by more than rounding, so there are no components."
+
+
 def _unless(doubt: str, said: str) -> Verdict:
     if doubt:
         return Code.UNDETERMINED, f"Not certified, because {doubt}. {said}"

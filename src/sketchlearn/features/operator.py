@@ -24,7 +24,7 @@ Real = AnyArray
 _DOUBLE_ENTRIES = 2**24  # integer directions are kept in float64 up to here, in float32 up to 8 times as many,
 _SINGLE_ENTRIES = 2**27  # and beyond that as the bytes they are drawn as
 _MATRIX_ENTRIES = 2**26  # operators are turned into matrices up to here: 256 MB
-_PRODUCT_ENTRIES = 2**25  # products of coordinates are kept up to here: 128 MB, of three metrics at a time
+_PRODUCT_BYTES = 2**27  # products of coordinates are kept up to here: 128 MB, of three metrics at a time
 COPIED_ENTRIES = 2**22
 """Of a matrix of frequencies, up to which it is kept in double precision, transposed and squared too: 16 MB."""
 _WIDEST = 2.0**100  # of a variance: the largest that fits into float32 with its products; damping is 0 long before
@@ -247,7 +247,7 @@ class DenseOperator(Operator):
     def _wide(self) -> bool:
         """Whether there are more products of coordinates than fit well."""
         size, dim = self.shape
-        return size * dim * (dim + 1) // 2 > _PRODUCT_ENTRIES
+        return size * dim * (dim + 1) // 2 * self.dtype.itemsize > _PRODUCT_BYTES
 
     @cached_property
     def _products(self) -> Real:

@@ -10,6 +10,7 @@ import numpy as np
 from sketchlearn.decoders.kmeans.grade import Grade, percent
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code
+from sketchlearn.decoders.steps.far import BEYOND
 from sketchlearn.decoders.verdicts import Verdict
 
 GOOD, CERTIFIED, BAD = 0.03, 0.05, 0.10
@@ -91,13 +92,17 @@ def _code(code: Code, excess: float, bound: float) -> Code:
 
 
 def _remedy(grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what: str) -> str:
-    """What takes away the largest part of the bound; other units, if one column decides alone."""
+    """What takes away the largest part of the bound; other units, if one column decides alone.
+
+    A column whose ends are as near as those of a normal one is not to be clipped.
+    """
     said, share = grade.opinions, grade.variances / max(float(grade.variances.sum()), 1e-300)
     j = int(share.argmax())
     first = ""
     if problem.metric is None and len(share) > 1 and share[j] > _ONE_COLUMN:
         first = f"standardise the columns ({names[j]} has {percent(float(share[j]))} of the variance), or "
-    worst = max(grade.parts, key=lambda name: grade.parts[name])
+    parts = grade.parts if grade.reach > BEYOND else {name: grade.parts[name] for name in ("judges", "coarse")}
+    worst = max(parts, key=lambda name: parts[name])
     if worst in ("tails", "far"):
         column = names[said.far_column]
         end = _value(problem, said.far_column, said.far_place)

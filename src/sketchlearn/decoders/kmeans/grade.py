@@ -66,6 +66,8 @@ class Grade:
         What is known without judges, see :func:`coarseness`.
     variances : ndarray (d,)
         Of the columns.
+    reach : float
+        Standard deviations from the mean to the worst end of the box.
     concentration : Concentration or None
         Few rows with much of the cost.
     hidden : tuple of Hidden
@@ -78,6 +80,7 @@ class Grade:
     opinions: Opinions
     coarse: float
     variances: Array
+    reach: float
     concentration: Concentration | None
     hidden: tuple[Hidden, ...]
 
@@ -119,13 +122,15 @@ def graded(
     excess = float(np.array(ESTIMATE) @ x)
     drawn = _Drawn.of(mixture, cells.centers, rng)
     least = max(_ROWS / problem.n, 0.0 if explained else _SEEN)
+    variances, j = np.diag(mixture.covariance), said.far_column
     return Grade(
         excess=excess,
         bound=max(float(shares.sum()), excess),
         parts=dict(zip(PARTS[1:], shares[1:].tolist(), strict=True)),
         opinions=said,
         coarse=coarse,
-        variances=np.diag(mixture.covariance),
+        variances=variances,
+        reach=float(abs(said.far_place - mixture.mean[j]) / np.sqrt(max(variances[j], 1e-300))),
         concentration=concentration(drawn, criterion == "medians"),
         hidden=hidden_clusters(drawn, mixture, len(cells.centers), least, [fit.state.k for fit in fits]),
     )

@@ -102,7 +102,12 @@ def decode_second_moment(
     record = sketch.privacy  # (of several releases together the noise is a sum, and no longer Laplace's)
     laplace = record is not None and record.mechanism == "discrete-laplace" and "parts" not in record.details
     if features.is_exact:
-        return _from_matrix(features, y, mean, rank, count, added)
+        found = _from_matrix(features, y, mean, rank, count, added)
+        total = float(found.values.sum()) + features.dim * found.isotropic
+        if centred and not added.any() and total <= float(unresolved(features, sums, weight).sum()):
+            code, verdict = verdicts.of_equal_rows()
+            found = replace(found, code=code, verdict=verdict)
+        return found
     if tolerance is None:
         tolerance = min(max(0.004 * math.sqrt(2.0 / count), 1e-7), 1e-3)
     problem = Problem.from_features(features, y, tolerance, added, laplace)

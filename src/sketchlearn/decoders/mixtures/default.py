@@ -25,6 +25,7 @@ import numpy as np
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
+from sketchlearn.decoders.budget import announce
 from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive, misfit_words
 from sketchlearn.decoders.evidence import examined
 from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
@@ -41,11 +42,16 @@ from sketchlearn.decoders.solution import MixtureSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
+from sketchlearn.features.operator import DenseOperator
 from sketchlearn.models.base import column_names
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_mixture
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
+
+KEPT = (
+    4.0  # times all products of coordinates that a decoding keeps at most: measured on 12 000 frequencies, 100 columns
+)
 
 
 class Decoding(Run):
@@ -188,6 +194,9 @@ def decode_gmm(
     check_covariance_type(covariance_type)
     begin = None if start is None else as_mixture(start, sketch.features.dim)
     problem = mixture_problem(sketch, covariance_type)
+    m, d = problem.operator.shape
+    if GAUSSIANS[covariance_type] in (FULL, TIED) and isinstance(problem.operator, DenseOperator):
+        announce(KEPT * 2.0 * m * d * (d + 1), 4.0 * m * d + sketch.sums.nbytes)
     run = decode_problem(problem, k, covariance_type, rng=rng, start=begin, **limits)
     drive(AFTERWARDS, run)
     run.solution = examined(run.solution, sketch, k)
