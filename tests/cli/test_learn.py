@@ -182,3 +182,26 @@ def test_a_model_is_a_start(folder, tmp_path, run):
     assert run("learn", "gmm", folder / "fourier.sketch", "-k", "4", "--start", first, "-o", second)[0] == 0
     found = [json.loads(path.read_text()) for path in (first, second)]
     np.testing.assert_allclose(found[0]["centers"], found[1]["means"], atol=1.0)
+
+
+def test_a_second_map_from_a_mixture(folder, tmp_path, run):
+    found, centres, target = tmp_path / "gmm.json", tmp_path / "pca.json", tmp_path / "second.json"
+    code, _, err = run("learn", "gmm", folder / "fourier.sketch", "-k", "4", "--covariance", "diag", "-o", found)
+    assert code == 0, err
+    code, out, err = run("design", "--previous", found, "-k", "4", "--seed", "3", "-o", target)
+    assert code == 0, err
+    phi = sl.load(target)
+    assert phi == sl.design(previous=sl.Model.load(found), task="gmm", n_components=4, seed=3)
+    assert phi.columns == ("a", "b", "c")
+    assert phi.size == 10 * 4 * (3 + 1 + 3)  # diagonal covariances, as those of the model
+    assert "4 components of an earlier model" in out.decode() + err
+    code, _, err = run("learn", "pca", folder / "quadratic.sketch", "-k", "2", "-o", centres)
+    assert code == 0, err
+    for arguments, word in [
+        (["--previous", centres], "has no mixture"),
+        (["--previous", found, "--lower", "0", "--upper", "1"], "instead of data"),
+        (["--previous", found, "--task", "pca"], "--task gmm"),
+    ]:
+        code, _, err = run("design", *arguments, "-o", tmp_path / "third.json")
+        assert code == 2
+        assert word in err

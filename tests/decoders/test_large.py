@@ -9,8 +9,10 @@ from clusters import gaussian_clusters, mean_cost
 import sketchlearn as sl
 from sketchlearn.decoders import problem as problems
 from sketchlearn.decoders.certificate import Certifier, certify
+from sketchlearn.decoders.kmeans import default
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
+from sketchlearn.decoders.steps.greedy import Found
 from sketchlearn.decoders.steps.weights import prune_indices
 
 
@@ -81,6 +83,18 @@ def test_memory_says_how_many_components_have_a_certificate():
     certifier = Certifier(wide, np.random.default_rng(0))
     assert certifier.can(400)
     assert not certifier.can(500)
+
+
+def test_low_frequencies_find_what_no_search_has_found():
+    problem, truth = _problem(10, 20)
+    run = default.Decoding(problem, 10, np.random.default_rng(0), None, None)
+    wrong = replace(truth, means=np.random.default_rng(1).standard_normal(truth.means.shape))
+    run.found = Found.of(problem, replace(wrong, value=problem.misfit(wrong)), 0)
+    assert not run.found.explained
+    assert default.low_frequencies_first(run) is run.best
+    assert run.found.explained
+    apart = np.linalg.norm(run.found.state.means[:, None] - truth.means, axis=2)
+    assert (apart.min(0) < 3.0 * truth.width).all()  # (a centre is known to a fraction of a width in each column)
 
 
 def test_a_hundred_clusters_are_found_as_a_large_problem(monkeypatch):

@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.mixture import GaussianMixture
 
 import sketchlearn as sl
 from sketchlearn.features import AdaptedFeatures, FeatureMap
@@ -59,6 +60,17 @@ def test_anything_with_a_mixture_is_a_previous_model():
     assert sl.design(previous=named, **ask).columns == ("x", "y")
     light = sl.Mixture(np.array([1.0, 0.0]), np.zeros((2, 2)), np.ones((2, 2)))
     assert len(sl.design(previous=light, **ask).parts) == 1
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_a_mixture_of_scikit_learn_is_a_previous_model(kind):
+    X = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 3.0] + np.repeat([[0.0], [9.0]], 250, axis=0)
+    peer = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+    shapes = np.repeat(peer.covariances_[None], 2, 0) if kind == "tied" else peer.covariances_
+    same = sl.Mixture(peer.weights_, peer.means_, shapes)
+    ask = {"task": "gmm", "n_components": 2, "size": 100, "covariance_type": kind}
+    assert sl.design(previous=peer, **ask) == sl.design(previous=same, **ask)
+    assert sl.design(previous=peer, task="gmm", n_components=2, size=100) == sl.design(previous=peer, **ask)
 
 
 def test_a_second_sketch_of_the_same_size_tells_shapes_that_the_first_does_not():

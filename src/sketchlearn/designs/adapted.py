@@ -30,7 +30,7 @@ def design_adapted(
     Parameters
     ----------
     previous : model, estimator or Mixture
-        An earlier mixture of the same columns.
+        An earlier mixture of the same columns, also one of scikit-learn's.
     n_components : int
         Largest number of components that will be asked for.
     covariance_type : {"full", "tied", "diag", "spherical"}
@@ -91,8 +91,12 @@ def components_of(previous: Any) -> tuple[Array, Array, Array]:
     found = getattr(previous, "solution_", previous)
     found = getattr(found, "mixture", found)
     try:
-        weights, means = np.asarray(found.weights, np.float64), np.asarray(found.means, np.float64)
-        covariances = np.asarray(found.full_covariances(), np.float64)
+        if hasattr(found, "covariances_"):  # an estimator in scikit-learn's shapes
+            weights, means = np.asarray(found.weights_, np.float64), np.asarray(found.means_, np.float64)
+            covariances = _matrices(np.asarray(found.covariances_, np.float64), found.covariance_type, *means.shape)
+        else:
+            weights, means = np.asarray(found.weights, np.float64), np.asarray(found.means, np.float64)
+            covariances = np.asarray(found.full_covariances(), np.float64)
     except AttributeError:
         raise TypeError(
             f"previous must be a mixture, a model that has one or a fitted estimator, got {type(previous).__name__}"
@@ -101,6 +105,14 @@ def components_of(previous: Any) -> tuple[Array, Array, Array]:
     if not kept.any():
         raise ValueError("no component of the previous model has weight and a width in all columns")
     return weights[kept] / weights[kept].sum(), means[kept], covariances[kept]
+
+
+def _matrices(covariances: Array, kind: str, k: int, d: int) -> Array:
+    if kind == "tied":
+        return np.broadcast_to(covariances, (k, d, d))
+    if kind == "full":
+        return covariances
+    return covariances.reshape(k, -1)[:, :, None] * np.eye(d)
 
 
 def _widths(covariance: Array) -> Array:

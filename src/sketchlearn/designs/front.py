@@ -128,7 +128,7 @@ def design(
     radial : str or RadialLaw, optional
         Law of the radii for a named scale; ``"adapted"`` by default.
     covariance_type : {"full", "tied", "diag", "spherical"}, optional
-        Shape of the components, for ``task="gmm"`` and ``"stable"``; ``"full"`` by default.
+        Shape of the components, for ``task="gmm"`` and ``"stable"``; by default that of `previous`, or ``"full"``.
     standardize : bool, optional
         Measure every column in units of its own spread. The spread is taken from the sample and becomes part of the
         map. k-means is then k-means of the standardised rows, with centres in the original units. The default is True
@@ -153,9 +153,10 @@ def design(
         Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"`` and ``"cca"``.
         Models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
     previous : model, estimator or Mixture, optional
-        For ``task="gmm"``: an earlier mixture of these columns, instead of a sample. Frequencies then have the width
-        and shape of each of its components (:class:`sketchlearn.features.AdaptedFeatures`). Where shapes differ, a
-        smaller sketch tells as much. See :doc:`/how-to/sketch-size`.
+        For ``task="gmm"``: an earlier mixture of these columns, instead of a sample, also one that scikit-learn learned
+        from a sample. Frequencies then have the width and shape of each of its components
+        (:class:`sketchlearn.features.AdaptedFeatures`). Where shapes differ, a smaller sketch tells as much. See
+        :doc:`/how-to/sketch-size`.
     explain : bool, optional
         Deprecated: return ``(map, reason)``.  The reason is ``map.reason``.
 
@@ -215,8 +216,9 @@ def _second(previous: Any, task: str, k: int, covariance_type: str | None, seed:
     """The map that an earlier model asks for."""
     if task != "gmm":
         raise ValueError(f"previous is for task='gmm', not for {task!r}")
-    phi, why = design_adapted(previous, k, covariance_type or "full", seed, size=size)
     model = getattr(previous, "solution_", previous)
+    shape = covariance_type or str(getattr(model, "covariance_type", "full"))
+    phi, why = design_adapted(previous, k, shape, seed, size=size)
     named = phi.with_columns(model.columns) if getattr(model, "named", False) else phi
     return named.explained(why).chosen_from("an earlier model")
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     "design data.parquet -k 10 -o map.json",
     "design 'days/*.csv' --task monitoring -o map.json",
     "design --lower 0,0 --upper 120,500 -o map.json   # without looking at a row",
+    "design --previous model.json -k 10 -o second.json   # frequencies of each component's width and shape",
 )
 def design(
     output: Output,
@@ -50,6 +51,9 @@ def design(
     ] = None,
     encode: Encode = False,
     missing: Missing = None,
+    previous: Annotated[
+        str | None, option("Instead of data: a Gaussian mixture learned before (model.json), whose shapes to resolve.")
+    ] = None,
     other_data: Annotated[str | None, option("If no later private release contains this data: its name.")] = None,
     *,
     reading: dict[str, Any],
@@ -64,7 +68,12 @@ def design(
     if projection is not None and projection < 1:
         raise usage(f"--projection must be at least 1, got {projection}")
     bounds = _bounds(lower, upper)
-    if bool(data) == (bounds is not None):
+    if previous is not None:
+        if data or bounds is not None or standardize or encode or projection or first or task not in ("kmeans", "gmm"):
+            raise usage(
+                "--previous is instead of data and bounds, for --task gmm, and combines with -k and --seed alone"
+            )
+    elif bool(data) == (bounds is not None):
         raise usage("give either data or both --lower and --upper")
     if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
         raise usage("--first needs data and no other option of the design: columns keep their own units")
@@ -81,7 +90,10 @@ def design(
     words = ""
     if integers and (bounds is None or task != "columns"):
         raise usage("--integers is for --task columns, with --lower and --upper")
-    if bounds is not None:
+    phi: FeatureMap
+    if previous is not None:
+        phi = sketchlearn.design(previous=_mixture(previous), n_components=components, task="gmm", seed=seed)
+    elif bounds is not None:
         if standardize or encode or projection:
             raise usage("--standardize, --encode and --projection need data")
         size = None
@@ -119,6 +131,16 @@ def design(
         facts = {"output": output, **json.loads(phi.recipe_json()), **{k: v for k, v in extra.items() if v}}
         said = f"{output}: {phi.size} features for {counted(phi.dim, 'column')}{few} ({phi.describe()})"
         emit(facts, as_json, "\n".join([said, *filter(None, extra.values())]))
+
+
+def _mixture(path: str) -> Any:
+    """A model with a mixture, from a file."""
+    from sketchlearn.models.base import Model
+
+    model = Model.load(path)
+    if getattr(model, "mixture", None) is None:
+        raise usage(f"{path}: a model of the kind {model.task} has no mixture; --previous takes one of learn gmm")
+    return model
 
 
 def _histograms(

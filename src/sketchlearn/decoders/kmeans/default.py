@@ -15,6 +15,7 @@ that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -23,7 +24,7 @@ import numpy as np
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS, announce
+from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS, announce, over
 from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive
 from sketchlearn.decoders.families import SPHERICAL
@@ -49,6 +50,7 @@ from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import Fitted, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
+from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import DenseOperator
@@ -62,7 +64,8 @@ HOPELESS = 100.0  # misfit over noise floor beyond which a fit says nothing of t
 ENOUGH = 4.0  # frequencies per number of the model: the search looks at as many, with fewer it may fail
 SMALL = 200  # k d up to which starting from coarse scales takes seconds
 MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data: other maps resolve a twentieth of it
-MESSAGES = 2000  # k d up to which message passing takes seconds
+MESSAGES = 2000  # k d up to which message passing takes seconds; beyond, low frequencies take the place of restarts too
+WINDOWS = (0.75, 1.0)  # widths of windows on low frequencies, over the radius that resolves k random clusters
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 COPIES = 4.6  # times the map and the sketch that a decoding of 3000 rows in 1000 columns took at most
 FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
@@ -101,6 +104,11 @@ class Decoding(Run):
         """Coordinates of the centres."""
         return self.k * self.problem.dim
 
+    @property
+    def many_coordinates(self) -> bool:
+        """Whether restarts and message passing would take minutes."""
+        return self.size > MESSAGES and not self.problem.drowned
+
 
 # -- stages ---------------------------------------------------------------------------------------
 
@@ -110,25 +118,56 @@ def greedy_search(run: Decoding) -> Fit:
 
     Additive noise averages out over all frequencies: no part of such a sketch would do.
     """
-    problem, k = run.problem, run.k
-    if run.small_sketch:
-        run.found = best_of_searches(problem, k, run.rng, run.start)
-    else:
-        chosen = problem.operator.sample(run.enough, run.rng)
-        part = problem.subset(chosen) if len(chosen) < problem.size else problem
-        found = best_of_searches(part, k, run.rng, run.start)
-        run.found = Found.of(problem, _refined(problem, found.state), found.rounds)
+    run.found = _searched(
+        run, lambda part: best_of_searches(part, run.k, run.rng, run.start, 1 if run.many_coordinates else RESTARTS)
+    )
     run.best = Fit.of(run.found)
     return run.best
 
 
-def best_of_searches(problem: Problem, k: int, rng: np.random.Generator, start: Array | None) -> Found:
+def _searched(run: Decoding, searching: Callable[[Problem], Found]) -> Found:
+    """What a search on enough frequencies finds, refined with all of them."""
+    problem = run.problem
+    if run.small_sketch:
+        return searching(problem)
+    chosen = problem.operator.sample(run.enough, run.rng)
+    found = searching(problem.subset(chosen) if len(chosen) < problem.size else problem)
+    return Found.of(problem, _refined(problem, found.state), found.rounds)
+
+
+def low_frequencies_first(run: Decoding) -> Fit | None:
+    """Search through a window on low frequencies, then go on from there with all.
+
+    In many columns peaks of a residual are so narrow at high frequencies that no particle meets them.
+    """
+    k, before = run.k, run.found
+    for share in WINDOWS:
+        radius = share * resolution_radius(k, run.problem.dim)
+
+        def searching(part: Problem, radius: float = radius) -> Found:
+            low = part.reweighted(part.u * np.exp(-((part.radii / radius) ** 2)))
+            return search(part, k, run.rng, start=search(low, k, run.rng).state.means)
+
+        found = _searched(run, searching)
+        agree = max(found.value, run.found.value) < AGREE * min(found.value, run.found.value)
+        run.found = min(run.found, found, key=lambda each: each.value)
+        if agree or run.found.explained or over("low frequencies first"):
+            break
+    if run.found is before:
+        return None
+    run.best = Fit.of(run.found)
+    return run.best
+
+
+def best_of_searches(
+    problem: Problem, k: int, rng: np.random.Generator, start: Array | None, restarts: int = RESTARTS
+) -> Found:
     """Greedy searches, until one explains the sketch or two agree: then the model is wrong, not the search.
 
     Under additive noise wrong centres can come near the floor: the lowest misfit of all counts.
     """
     tried: list[Found] = []
-    for attempt in range(RESTARTS):
+    for attempt in range(restarts):
         tried.append(search(problem, k, rng, start=start if attempt == 0 else None, effort=1 + attempt % 3))
         values = sorted(found.value for found in tried)
         agree = attempt > 0 and values[1] < AGREE * values[0]
@@ -295,6 +334,14 @@ POLICY: tuple[Stage[Decoding], ...] = (
             "the search does not explain a small sketch",
         ),
         message_passing,
+    ),
+    Stage(
+        "low frequencies first",
+        lambda run: _if(
+            run.many_coordinates and not run.found.explained,
+            "the search does not explain the sketch",
+        ),
+        low_frequencies_first,
     ),
     Stage("certificate", lambda run: _if(not run.unexplained and _searchable(run), "the misfit is low"), examined),
     Stage(
