@@ -39,7 +39,7 @@ def test_models_as_json(folder, tmp_path, run, task, source, options, key, shape
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["kmeans", "fourier.sketch", "-k", "0"], "greater than or equal to 1"),
+        (["kmeans", "fourier.sketch", "-k", "0"], "at least 1"),
         (["kmeans", "fourier.sketch", "-k", "99999"], "rows"),
         (["kmeans", "quadratic.sketch", "-k", "2"], "Fourier"),
         (["kmeans", "fourier.sketch", "-k", "2", "--decoder", "magic"], "choose"),

@@ -117,7 +117,7 @@ def test_reports(folder, tmp_path, run):
         (["plot", "centers", "kmeans.json", "-c", "a,b,c"], 4, "one or two"),
         (["plot", "spectrum", "kmeans.json"], 4, "PCA"),
         (["plot", "residual", "pca.json"], 4, "no profile"),
-        (["plot", "sweep", "all.sketch", "-k", "0:3"], 2, "numbers of components"),
+        (["plot", "sweep", "all.sketch", "-k", "0:3"], 2, "numbers to try"),
         (["plot", "sweep", "all.sketch", "-k", "99999"], 4, "more than the"),
         (["plot", "sweep", "all.sketch", "--task", "pca"], 2, "kmeans, gmm"),
         (["plot", "sweep", "second.sketch"], 4, "Fourier"),
