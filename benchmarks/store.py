@@ -174,9 +174,9 @@ def shift(runs=20, rows=100_000, days=7, seed=0):
 
 def alarms(years=1000, rows=100, batch=25, seed=0):
     """Daily checks of quiet years: how often is there any alarm?  The noise is learned once in `batch` years."""
-    from sketchlearn.comparison.two_sample import sampling_noise
+    from sketchlearn.comparison.two_sample import compared, sampling_noise
     from sketchlearn.store.periods import Period
-    from sketchlearn.store.watch import compared_far_out, eigenvalues_of, level_of
+    from sketchlearn.store.watch import level_of
 
     phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.5, seed=seed)
     alpha, false, smallest = 0.1, 0, []
@@ -190,11 +190,10 @@ def alarms(years=1000, rows=100, batch=25, seed=0):
             days = [table[i] for i in range(393)]
             if noise is None:
                 noise = sampling_noise(sl.merge(days[:29]))
-                eigenvalues = eigenvalues_of(noise, days[0], days[1])
             reference = sl.merge(days[:28])
             p_values = []
             for day in range(28, 393):
-                p_values.append(compared_far_out(reference, days[day], noise, eigenvalues).p_value)
+                p_values.append(compared(reference, days[day], noise).p_value)
                 reference = reference + days[day] - days[day - 28]
             smallest.append(min(p_values))
             false += smallest[-1] < level

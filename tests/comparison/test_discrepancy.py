@@ -17,6 +17,7 @@ def truth(phi, shift, spread):
 LAWS = [(0.0, 1.0, "gaussian"), (0.3, 1.0, "laplace"), (0.1, 1.3, "gaussian")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "spread", "radial"), LAWS)
 def test_estimates_are_unbiased_and_intervals_cover(shift, spread, radial):
     rng = np.random.default_rng(5)

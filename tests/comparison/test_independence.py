@@ -121,6 +121,7 @@ def test_mean_and_variance_are_those_of_all_permutations():
     np.testing.assert_allclose((middle, pairs + rows), (seen.mean(), seen.var()), rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["zeros", "cauchy"])
 def test_sizes_on_rows_with_many_zeros_and_heavy_tails(law):
     """5 % of 300 are 15, give or take 3.8; the law of many rows alone gives 8 to 14 %."""

@@ -24,6 +24,7 @@ def test_weights_in_pairs_have_a_closed_form():
         assert law.tail(q) == pytest.approx(exact, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_tails_are_those_of_draws_down_to_one_in_a_hundred_thousand():
     """Four standard errors of each share of four million draws; four moments give 1.5 times too little at 3e-4."""
     weights = np.array([1.0, 0.15, 0.12, 0.1, 0.08, *np.full(40, 0.03)])
@@ -49,6 +50,7 @@ def test_steeper_laws_have_the_squares_that_were_asked_for():
     assert len(law.steeper(1e6).weights) == 1
 
 
+@pytest.mark.slow
 def test_one_bit_features_have_the_size_they_promise():
     """Their harmonics are in both averages: as noise they would leave no alarm at all.  5 % of 300 are 15 +- 3.8."""
     phi = sl.FourierFeatures.draw(dim=2, size=100, scale=1.3, seed=0, quantized=True)

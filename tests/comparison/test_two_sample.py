@@ -40,6 +40,7 @@ def _within_chance(rejected, pairs, alpha):
     return law.ppf(1e-4) <= rejected <= law.isf(1e-4)
 
 
+@pytest.mark.slow
 def test_with_the_true_covariance_p_values_are_right():
     rng = np.random.default_rng(0)
     pairs, n = 1000, 200
@@ -161,6 +162,7 @@ def test_what_can_not_be_compared():
         sl.compare(quadratic, quadratic)
 
 
+@pytest.mark.slow
 def test_sizes_where_a_row_contributes_to_some_features():
     """Features of one group share their rows, those of two groups don't: 5 % of 400 are 20, give or take 4.4."""
     phi = sl.FourierFeatures.draw(dim=2, size=64, scale=2.0, seed=0, features_per_row=8)

@@ -220,6 +220,7 @@ def test_models_without_components(rows):
         sl.plots.landscape(pca.sketch_)
 
 
+@pytest.mark.slow
 def test_a_long_quiet_sequence_raises_few_alarms():
     rng = np.random.default_rng(5)
     phi = sl.design(rng.exponential(size=(1000, 3)), n_components=3, size=100)

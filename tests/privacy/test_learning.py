@@ -43,6 +43,7 @@ def test_bounds_that_are_far_too_wide(seed):
     assert mean_cost(X, found.centers) < 1.02 * mean_cost(X, centers)
 
 
+@pytest.mark.slow
 def test_all_frequencies_count_under_added_noise():
     """Polishing for the examination keeps what the search knew: by a part of the averages it would not."""
     X, centers, _ = gaussian_clusters(8, 10, 100, n=100_000, seed=2)

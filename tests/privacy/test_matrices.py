@@ -19,6 +19,7 @@ def test_of_one_column_it_is_laplace_noise():
     assert stats.kstest(drawn / 2000.0, "laplace").pvalue > 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 5])
 def test_variances_and_the_law_of_a_diagonal_entry(dim):
     n = 8000 // dim

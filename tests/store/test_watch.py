@@ -22,6 +22,7 @@ def test_two_changes_are_found_on_their_days():
     assert found[0].columns[0].shift > 0 > found[1].columns[0].shift
 
 
+@pytest.mark.slow
 def test_quiet_sequences_have_few_changes():
     # 40 sequences at alpha = 0.05: more than 7 false ones have a probability below 0.001
     false = sum(bool(change_points(days([0.0] * 8, rows=100, seed=s), alpha=0.05)) for s in range(40))

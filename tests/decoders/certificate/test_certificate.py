@@ -58,6 +58,7 @@ def test_a_missing_cluster_is_named_and_put_back(d):
     assert (distances.min(0) < width).all()
 
 
+@pytest.mark.slow
 def test_two_clusters_taken_as_one_are_noticed_at_the_stated_distance():
     rng = np.random.default_rng(0)
     noticed = []

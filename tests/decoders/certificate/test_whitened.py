@@ -125,6 +125,7 @@ def test_polishing_finds_the_model_of_a_noiseless_sketch(kind):
     np.testing.assert_allclose(problem.state.covariances, state.covariances, rtol=1e-2, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_repeated_sketches():
     rng = np.random.default_rng(7)
     state = State.shared(np.array([0.3, 0.7]), np.array([[-2.0, 0.0], [2.0, 1.0]]), 0.25)

@@ -69,6 +69,7 @@ def test_noise_alone_gives_its_own_linear_estimate_and_little_noise_the_matrix()
     assert abs(top @ linear) / np.linalg.norm(top) > 0.9
 
 
+@pytest.mark.slow
 def test_the_law_of_the_noise_is_worth_as_much_as_its_variance():
     """In one setting, many draws: captured energy with Laplace's law, with its variance alone, and of least squares."""
     d, k, bases = 30, 2, 6
