@@ -8,7 +8,7 @@ ENGINES := $(VENV)-engines
 FLOWER := $(VENV)-flower
 FOREIGN := -W ignore::pytest.PytestUnraisableExceptionWarning -p no:cacheprovider
 
-.PHONY: demo test test-all test-engines test-arm test-gpu trust audit lint bench docs package experiments clean
+.PHONY: demo compiled test test-all test-engines test-arm test-gpu trust audit lint bench docs package experiments clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,8 +24,11 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 # loops are compiled once, before two processes would compile them side by side
-test: lint
+compiled: $(VENV)/installed
 	$(BIN)/python -c "from sketchlearn.kernels import warmup; warmup()"
+
+test: $(VENV)/installed
+	$(MAKE) --no-print-directory -j 2 lint compiled
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: lint

@@ -29,7 +29,7 @@ def test_frequencies_are_pinned_for_ever(key):
 
 
 @pytest.mark.parametrize("radial", [name for name in LAWS if name not in ("laplace", "matern")])
-@pytest.mark.parametrize("dim", [1, 2, 10, 100])
+@pytest.mark.parametrize("dim", [1, 2, 10, pytest.param(100, marks=pytest.mark.slow)])
 def test_scale_convention(radial, dim):
     """E|w|^2 = d / scale^2 for every law whose kernel has no length scale of its own."""
     phi = sl.FourierFeatures.draw(dim=dim, size=20_000, scale=2.5, radial=radial, seed=0)

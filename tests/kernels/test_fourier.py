@@ -176,7 +176,7 @@ def _subprocess(**environment):
     return subprocess.run([sys.executable, "-c", _SCRIPT], env=env, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+@pytest.mark.parametrize("cpu", ["haswell", pytest.param("skylake-avx512", marks=pytest.mark.slow)])
 def test_processor_generations_agree(cpu, tmp_path):
     run = _subprocess(NUMBA_CPU_NAME=cpu, NUMBA_CACHE_DIR=tmp_path)
     assert run.stdout.split() == ["vector", GOLDEN], run.stderr
@@ -192,6 +192,7 @@ def test_sums_are_pinned_for_ever():
     assert hashlib.sha256(sums.astype("<i8").tobytes()).hexdigest() == GOLDEN
 
 
+@pytest.mark.slow
 def test_read_only_cache_and_two_compilers_at_once(tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()

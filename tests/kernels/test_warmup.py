@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import sketchlearn
 
 _USE = """
@@ -50,6 +52,7 @@ def test_a_warm_process_compiles_nothing():
     assert first["cache"] in again.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_a_package_in_a_read_only_place_keeps_its_code_in_the_users_cache(tmp_path):
     package, home = tmp_path / "site" / "sketchlearn", tmp_path / "home"
     shutil.copytree(Path(sketchlearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))

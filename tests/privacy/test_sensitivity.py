@@ -262,6 +262,7 @@ def test_orthogonal_features_have_the_smallest_sum():
     assert found["sphere"] > 2 * found["orthogonal"]
 
 
+@pytest.mark.slow
 def test_replacing_a_row_reaches_beyond_adding_one():
     """The published constant for replacing a row equals that for adding one; two unit vectors refute it."""
     phi = sl.QuadraticFeatures.draw(dim=64, size=640, variant="sphere", radius=1.0, seed=0)
