@@ -96,7 +96,8 @@ def decode(
     **options
         Options of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (the
         number of fits that are pooled on data that is not Gaussian; more is better and slower), ``starts=``,
-        ``replicates=``, ``init=``, ``own_count=`` of sliding Frank-Wolfe.
+        ``replicates=``, ``init=``, ``own_count=`` of sliding Frank-Wolfe, ``covariances=`` of mixtures whose covariance
+        is known (``decoder="known"``), ``stop=True`` of greedy decoders of mixtures.
 
     Returns
     -------
@@ -121,6 +122,7 @@ def decode(
         if not chosen.start:
             raise ValueError(f"start: decoder={decoder!r} of task={task!r} can't start from an earlier model")
         options["start"] = start
+    decoders.check(decoder, options)
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
     with single_blas_thread, spending() as budget:  # many small products: more than one thread only costs
