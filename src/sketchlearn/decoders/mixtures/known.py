@@ -82,16 +82,17 @@ def checked_covariance(covariances: npt.ArrayLike, dim: int | None = None) -> tu
     try:
         found = np.array(covariances, np.float64)
     except (TypeError, ValueError):
-        found = np.zeros((0, 0, 0))
+        found = np.full((), np.nan)
     d = dim if dim is not None else (found.shape[0] if found.ndim else 1)
-    good = found.shape in ((), (d,), (d, d)) and bool(np.isfinite(found).all())
+    good = found.size > 0 and found.shape in ((), (d,), (d, d)) and bool(np.isfinite(found).all())
     if good and found.ndim == 2:
         good = bool(np.allclose(found, found.T)) and float(np.linalg.eigvalsh(found).min()) > 0
     elif good:
         good = bool((found > 0).all())
     if not good:
+        many = "one for each column" if dim is None else f"{d} of them"
+        matrix = "matrix" if dim is None else f"{d} x {d} matrix"
         raise ValueError(
-            f"covariances must be a positive variance, {d} of them, or a positive definite {d} x {d} matrix, got "
-            f"{covariances!r}"
+            f"covariances must be a positive variance, {many}, or a positive definite {matrix}, got {covariances!r}"
         )
     return found, ("spherical", "diag", "tied")[found.ndim]
