@@ -211,6 +211,8 @@ def test_constant_columns_are_not_those_in_which_rows_are_far() -> None:
         few = grade("judges", concentration=Concentration(0.0003, 0.48, columns))
         given = Code.MISFIT, "Not certified.", few, PROBLEM, ("age", "kids"), 3, "k-means", False, ("kids",)
         assert words in of_graded(*given)[1]
+    least = grade("judges", concentration=Concentration(1e-9, 0.48, (0,)))
+    assert "0.005 % of the rows, far out in age" in said(Code.MISFIT, least)[1]  # (one of 20 000)
     far = grade("judges")
     verdict = of_graded(Code.MISFIT, "Not certified.", far, PROBLEM, ("age", "kids"), 3, "k-means", True, ("age",))[1]
     assert "can't see" not in verdict

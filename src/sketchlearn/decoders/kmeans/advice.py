@@ -71,7 +71,8 @@ def of_graded(
         columns = [names[j] for j in few.columns if names[j] not in constant]
         where = " and ".join(columns) if len(columns) <= _SHOWN else "several columns"
         place = f", far out in {where}," if columns else ""
-        said.append(f"{percent(few.rows)} of the rows{place} carry {percent(few.cost)} of the cost")
+        rows = max(few.rows, 1.0 / problem.n)
+        said.append(f"{percent(rows)} of the rows{place} carry {percent(few.cost)} of the cost")
     for cluster in grade.hidden[:_SHOWN]:
         place = ", ".join(f"{x:.4g}" for x in problem.points(cluster.place[None])[0][:6])
         more = ", ..." if problem.dim > 6 else ""
