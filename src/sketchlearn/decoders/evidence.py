@@ -16,7 +16,7 @@ from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.metric import has_box
 from sketchlearn.decoders.noise import Averages
 from sketchlearn.decoders.solution import Code, MixtureSolution, Solution
-from sketchlearn.decoders.verdicts import FEWEST_ROWS, of_few_rows
+from sketchlearn.decoders.verdicts import FEWEST_ROWS, Verdict, of_few_rows
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.table import SketchTable
@@ -89,6 +89,14 @@ def too_few_numbers(parameters: int, numbers: int) -> str:
     if numbers >= parameters:
         return ""
     return f"the sketch has {numbers} numbers, fewer than {parameters} parameters: make a larger one"
+
+
+def determined(judged: Verdict, parameters: int, numbers: int, ratio: float) -> Verdict:
+    """What is said of a model with so many parameters: none is reliable that has more than its sketch has numbers."""
+    doubt = too_few_numbers(parameters, numbers) if judged[0] is Code.RELIABLE else ""
+    if not doubt:
+        return judged
+    return Code.UNDETERMINED, f"Not certified. The misfit is {ratio:.2f} times the noise floor, but {doubt}."
 
 
 def _parameters(found: MixtureSolution) -> int:
