@@ -216,3 +216,12 @@ def test_options_of_two_bit_sketches_are_checked_too():
     s = sl.sketch(rows, sl.design(rows, n_components=2, quantized=True))
     with pytest.raises(ValueError, match="n_decodes must be a positive integer or None, got n_decodes=0"):
         sl.decode(s, 2, n_decodes=0)
+
+
+def test_decoders_that_pass_all_options_on_check_them_themselves(monkeypatch):
+    monkeypatch.setattr(DECODERS["kmeans"], "_known", dict(DECODERS["kmeans"]._known))
+    given = []
+    DECODERS["kmeans"].add("own", lambda *args, **options: given.append(options["depth"]))
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    sl.decode(sl.sketch(rows, sl.design(rows, n_components=2)), 2, decoder="own", depth=3)
+    assert given == [3]

@@ -40,12 +40,12 @@ class Entry:
     def parameters(self) -> dict[str, Parameter] | None:
         """What a caller may set, by name; None if only the function knows."""
         assert callable(self.decoder)
-        found = dict(list(signature(self.decoder).parameters.items())[2:])  # after the sketch and the number
-        others = [name for name, each in found.items() if each.kind is Parameter.VAR_KEYWORD]
-        if others and not self.options:
+        every = list(signature(self.decoder).parameters.values())
+        if any(each.kind is Parameter.VAR_KEYWORD for each in every) and not self.options:
             return None
-        for name in (*others, "rng", "trace", "rough"):
-            found.pop(name, None)
+        own = {"rng", "trace", "rough"}
+        named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        found = {p.name: p for p in every[2:] if p.kind in named and p.name not in own}  # (after sketch and number)
         return found | {n: Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in self.options if n not in found}
 
 
