@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from dataclasses import replace
+from inspect import signature
 from time import perf_counter
 from typing import Any
 
@@ -240,10 +241,15 @@ def sweep(
     with single_blas_thread, spending() as budget, reporting(progress, len(numbers), label, unit="numbers") as report:
         if task in _SWEEPS:
             module, _, function = _SWEEPS[task].partition(":")
-            table: Sweep = getattr(importlib.import_module(module), function)(
-                sketch, numbers, rng=rng, report=report, **options
-            )
+            made = getattr(importlib.import_module(module), function)
+            known = [name for name in list(signature(made).parameters)[2:] if name not in ("rng", "report")]
+            for name in options.keys() - set(known):
+                raise TypeError(
+                    f"a sweep of task={task!r} has no option {name!r}: there are {', '.join(known) or 'none'}"
+                )
+            table: Sweep = made(sketch, numbers, rng=rng, report=report, **options)
         else:
+            decoders.check("auto", options)
             table = sweep_by_certificate(decoders[decoders.default], sketch, numbers, rng=rng, report=report, **options)
     table = replace(table, privacy=sketch.privacy)
     return table.unfinished(budget.words) if budget.cut else table
