@@ -8,6 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import sketchlearn as sl
+from sketchlearn.decoders import device
 from sketchlearn.threads import available_cores, in_parallel, limited, single_blas_thread
 
 
@@ -210,3 +211,11 @@ def test_bits_of_a_model_depend_on_the_threads_of_the_blas_and_on_nothing_else()
                     assert bits() == alone, (name, cores)
         with ThreadPoolExecutor(3) as pool:
             assert all(found == alone for found in pool.map(lambda _: bits(), range(3))), name
+
+
+def test_what_is_set_for_a_block_counts_in_its_threads(monkeypatch):
+    monkeypatch.setattr("sketchlearn.decoders.device.devices", list)
+    monkeypatch.setattr("sketchlearn.threads.available_cores", lambda: 2)
+    with sl.decoding_engine("gpu"):
+        assert in_parallel(lambda _: device.asked(), range(3)) == [True] * 3
+    assert in_parallel(lambda _: device.asked(), range(3)) == [False] * 3

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -145,7 +145,8 @@ def limited(workers: int | None) -> Iterator[None]:
 def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """``[function(x) for x in items]`` on as many threads as there are cores, or as :func:`limited` allows.
 
-    Inside one of the threads there is no more to share out: nested calls run one after the other.
+    Inside one of the threads there is no more to share out: nested calls run one after the other.  What was set with
+    context variables counts in the threads too.
 
     Examples
     --------
@@ -162,5 +163,6 @@ def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         with limited(1), _held_to_one():  # (some BLAS have a limit for each thread)
             return function(x)
 
+    contexts = [copy_context() for _ in work]  # (two threads can't be in one)
     with single_blas_thread, ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(alone, work))
+        return list(pool.map(lambda context, x: context.run(alone, x), contexts, work))

@@ -201,6 +201,9 @@ def test_a_second_map_from_a_mixture(folder, tmp_path, run):
         (["--previous", centres], "has no mixture"),
         (["--previous", found, "--lower", "0", "--upper", "1"], "instead of data"),
         (["--previous", found, "--task", "pca"], "--task gmm"),
+        (["--previous", found, "--missing", "pairs"], "combines with -k and --seed alone"),
+        (["--previous", found, "--columns", "a"], "combines with -k and --seed alone"),
+        (["--previous", found, "--where", "a > 0"], "combines with -k and --seed alone"),
     ]:
         code, _, err = run("design", *arguments, "-o", tmp_path / "third.json")
         assert code == 2

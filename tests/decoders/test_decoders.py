@@ -192,3 +192,36 @@ def test_sweep_finds_the_number_of_clusters_with_heavy_tails(seed):
     assert table.column("ratio").min() > 1.5  # no k explains such data
     assert abs(table.recommended - 4) <= 1
     assert "not certified" in table.reason
+
+
+def test_options_that_a_decoder_lacks_or_needs_are_named():
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    s = sl.sketch(rows, sl.design(rows, n_components=2, task="gmm"))
+    wrong = [
+        ({"covariances": 1.0}, "decoder='auto' of task='gmm' has no option 'covariances': decoder='known' has"),
+        ({"stop": True}, "'auto' of task='gmm' has no option 'stop': decoder='clompr' has"),
+        ({"tries": 3}, "there are covariance_type, start, starts, rounds, project"),
+        ({"decoder": "known"}, "decoder='known' of task='gmm' needs covariances="),
+        ({"task": "kmeans", "decoder": "clompr", "stop": True}, "there are criterion, replacement, init"),
+    ]
+    for options, message in wrong:
+        with pytest.raises(TypeError, match=re.escape(message)):
+            sl.decode(s, 2, **{"task": "gmm"} | options)
+    with pytest.raises(ValueError, match="stop must be True or False, got stop='no'"):
+        sl.decode(s, 2, task="gmm", decoder="clompr", stop="no")
+
+
+def test_options_of_two_bit_sketches_are_checked_too():
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    s = sl.sketch(rows, sl.design(rows, n_components=2, quantized=True))
+    with pytest.raises(ValueError, match="n_decodes must be a positive integer or None, got n_decodes=0"):
+        sl.decode(s, 2, n_decodes=0)
+
+
+def test_decoders_that_pass_all_options_on_check_them_themselves(monkeypatch):
+    monkeypatch.setattr(DECODERS["kmeans"], "_known", dict(DECODERS["kmeans"]._known))
+    given = []
+    DECODERS["kmeans"].add("own", lambda *args, **options: given.append(options["depth"]))
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    sl.decode(sl.sketch(rows, sl.design(rows, n_components=2)), 2, decoder="own", depth=3)
+    assert given == [3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -203,3 +204,44 @@ def test_rows_on_their_centres_have_no_excess() -> None:
         court = _Court(centers, criterion, np.random.default_rng(0))
         draws = Draws(np.repeat(centers, 5, axis=0), np.ones(15), centers)
         assert court.between(draws, draws) == 0.0
+
+
+def test_constant_columns_are_not_those_in_which_rows_are_far() -> None:
+    for columns, words in (((0, 1), "far out in age, carry"), ((1,), "of the rows carry 48 % of the cost")):
+        few = grade("judges", concentration=Concentration(0.0003, 0.48, columns))
+        given = Code.MISFIT, "Not certified.", few, PROBLEM, ("age", "kids"), 3, "k-means", False, ("kids",)
+        assert words in of_graded(*given)[1]
+    least = grade("judges", concentration=Concentration(1e-9, 0.48, (0,)))
+    assert "0.005 % of the rows, far out in age" in said(Code.MISFIT, least)[1]  # (one of 20 000)
+    far = grade("judges")
+    verdict = of_graded(Code.MISFIT, "Not certified.", far, PROBLEM, ("age", "kids"), 3, "k-means", True, ("age",))[1]
+    assert "can't see" not in verdict
+
+
+def test_one_feature_has_a_grade_without_halves() -> None:
+    sketch = sl.sketch(OBLONG, sl.design(OBLONG[:2000], n_components=1, size=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(sl.DataWarning, match=r"1 cluster in .* are .* numbers.* arbitrary\. Sketch the rows again"):
+            sl.decode(sketch, 1)
+        warnings.simplefilter("ignore", sl.DataWarning)
+        assert np.isfinite(sl.decode(sketch, 1, random_state=0).excess_cost)
+
+
+def test_a_cluster_of_more_than_all_rows_is_no_promise() -> None:
+    rows = np.concatenate([np.random.default_rng(1).normal(size=(2000, 1)), np.full((2000, 1), 8.0)])
+    found = sl.decode(sl.sketch(rows[:5], sl.design(rows[:5], n_components=5)), 5, random_state=0)
+    assert found.smallest >= 1.0
+    assert "Another cluster may be there without being noticed, whatever its size" in found.verdict
+
+
+def test_halves_with_fewer_numbers_than_the_centres_give_no_bound() -> None:
+    """Judges agree with any centres there: three times the best cost was called good with 1 % at most."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = np.concatenate(
+            [rng.normal(size=(2000, 2)) * [1, w] + p for w, p in ((1, [0, 0]), (1, [8, 8]), (3, [0, 12]))]
+        )
+        found = sl.decode(sl.sketch(X, sl.design(X, n_components=3, size=5, seed=seed)), 3, random_state=0)
+        assert found.code in (Code.DOUBTFUL, Code.MISFIT, Code.UNDETERMINED)
+        assert "no upper bound can be given" in found.verdict

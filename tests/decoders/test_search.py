@@ -7,6 +7,7 @@ import sketchlearn as sl
 from sketchlearn.decoders.families import Known
 from sketchlearn.decoders.kmeans.partition import partition
 from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.steps import weights
 from sketchlearn.decoders.steps.greedy import search
 from sketchlearn.decoders.steps.weights import prune_indices, solve_weights
 
@@ -97,6 +98,12 @@ def test_samples_have_the_moments_of_the_mixture():
     np.testing.assert_allclose(w @ x, mixture.mean, atol=1e-12)  # antithetic pairs
     spread = w @ ((x - mixture.mean) ** 2).sum(1)
     assert spread == pytest.approx(mixture.total_variance, rel=0.02)
+
+
+def test_no_weights_are_left_where_no_atom_helps(monkeypatch):
+    real = weights.cho_factor
+    monkeypatch.setattr(weights, "cho_factor", lambda matrix: real(matrix) if matrix.size else pytest.fail("empty"))
+    np.testing.assert_array_equal(solve_weights(np.eye(3) + 0.5, -np.ones(3)), 0.0)
 
 
 # -- a rule for stopping -----------------------------------------------------------------------

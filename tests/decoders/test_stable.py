@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 import sketchlearn as sl
-from sketchlearn.decoders.families import sample_stable, stable_log_density
+from sketchlearn.decoders.families import FULL, sample_stable, stable_log_density
 from sketchlearn.decoders.mixtures.stable import decode_stable
 from sketchlearn.designs.stable import design_stable
 
@@ -68,3 +68,15 @@ def test_density_integrates_to_one(alpha):
     density = np.exp(stable_log_density(x[:, None], alpha, [0.0], [1.0]))
     # the tails beyond hold less than a thousandth for these alpha
     assert np.trapezoid(density * np.cosh(t), t) == pytest.approx(1.0, abs=5e-3)
+
+
+@pytest.mark.parametrize("size", [2, 4, 6, 8])
+def test_more_parameters_than_numbers_of_the_sketch_are_not_determined(size):
+    """Twenty parameters agree with any sixteen numbers."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(2000, 2)), rng.normal(size=(2000, 2)) + 8])
+    X = np.concatenate([X, rng.normal(size=(2000, 2)) * [1, 3] + [0, 12]])
+    found = sl.decode(sl.sketch(X, sl.design(X, n_components=2, task="stable", size=size)), 3, task="stable")
+    assert not found.reliable
+    found = sl.decode(sl.sketch(X, sl.design(X, n_components=2, size=size)), 3, task="family", family=FULL)
+    assert not found.reliable

@@ -53,3 +53,22 @@ def test_a_mixture_of_fewer_components_is_named():
     assert table.recommended == 2  # long clusters are not cut
     assert "round clusters don't explain the sketch, but a Gaussian mixture with 2 components does" in table.reason
     assert table.solution.code is not Code.RELIABLE
+
+
+def test_what_a_sweep_does_not_take_is_named():
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    s = sl.sketch(rows, sl.design(rows, n_components=2, task="gmm"))
+    wrong = [
+        (
+            "gmm",
+            {"covariances": 1.0},
+            "a sweep of task='gmm' has no option 'covariances': there are covariance_type, ex",
+        ),
+        ("kmeans", {"starts": 3}, "a sweep of task='kmeans' has no option 'starts': there are none"),
+        ("stable", {"starts": 3}, "'starts': there are scatter_type"),
+    ]
+    for task, options, message in wrong:
+        with pytest.raises(TypeError, match=message):
+            sl.sweep(s, [1, 2], task=task, **options)
+    with pytest.raises(ValueError, match="must be whole, got 1"):
+        sl.sweep(s, [1, 1.5])

@@ -35,6 +35,19 @@ def test_frequencies_have_the_widths_and_shapes_of_the_components():
     assert "2 components of an earlier model" in phi.reason
 
 
+def test_units_of_the_columns_are_those_of_the_frequencies_of_all_scales():
+    units = joint().standardized([0.0, 0.0], [1.0, 50.0])
+    phi = AdaptedFeatures.of(units, [joint()])
+    np.testing.assert_array_equal(phi.spread, [1.0, 50.0])
+    np.testing.assert_array_equal(FeatureMap.from_recipe(phi.recipe()).spread, [1.0, 50.0])
+
+
+def test_the_reason_counts_one_component():
+    phi = sl.design(previous=sl.Mixture(np.ones(1), np.zeros((1, 2)), np.ones(1)), task="gmm", n_components=1)
+    assert phi.reason.startswith("100 features for 1 full component: ")
+    assert "of 1 component of an earlier model" in phi.reason
+
+
 def test_the_map_travels_and_its_sketches_add(tmp_path):
     phi = sl.design(previous=tilted(), task="gmm", n_components=2, size=90)
     X = tilted().sample(500, 0)[0]
@@ -96,6 +109,16 @@ def test_a_second_sketch_of_the_same_size_tells_shapes_that_the_first_does_not()
         (lambda: AdaptedFeatures.of(joint(), []), "at least one"),
         (lambda: AdaptedFeatures.of(joint(), [joint(quantized=True)]), "plain"),
         (lambda: AdaptedFeatures.of(joint(), [sl.FourierFeatures.draw(dim=3, size=5)]), "same columns"),
+        (
+            lambda: AdaptedFeatures.of(joint().with_projection(sl.Projection.draw(dim=9, size=2)), [joint()]),
+            "projection",
+        ),
+        (lambda: sl.design(previous=tilted(), task="gmm", sample_weight=np.ones(3)), "instead of a sample"),
+        (lambda: sl.design(previous=tilted(), task="gmm", explain=True), "instead of a sample"),
+        (
+            lambda: sl.design(previous=sl.Mixture(np.ones(1), np.full((1, 2), np.nan), np.ones(1)), task="gmm"),
+            "NaN or infinity",
+        ),
         (lambda: sl.design(previous=tilted(), task="kmeans"), "task='gmm'"),
         (lambda: sl.design(np.zeros((5, 2)), previous=tilted(), task="gmm"), "instead of a sample"),
         (lambda: sl.design(previous=tilted(), task="gmm", quantized=True), "instead of a sample"),

@@ -248,7 +248,13 @@ def test_a_wrong_known_covariance_is_a_misfit():
         ({"covariances": -1.0}, "positive"),
         ({"covariances": [1.0, 0.0]}, "positive"),
         ({"covariances": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
-        ({"covariances": "wide"}, "positive"),
+        (
+            {"covariances": "wide"},
+            "a positive variance, one for each column, or a positive definite matrix, got 'wide'",
+        ),
+        ({"covariances": [[1.0, 2.0], [3.0]]}, "one for each column"),
+        ({"covariances": []}, "positive"),
+        ({"covariances": np.zeros((0, 0))}, "positive"),
         ({"covariances": 1.0, "n_components": "auto"}, "number of components"),
         ({"covariances": 1.0, "start": np.zeros((1, 2))}, "start"),
         ({"covariances": 1.0, "decoder": "clompr"}, "decoder='known'"),
@@ -259,3 +265,37 @@ def test_a_wrong_known_covariance_is_a_misfit():
 def test_covariances_that_make_no_sense(options, word):
     with pytest.raises(ValueError, match=word):
         sl.CompressiveGaussianMixture(**options).fit(np.random.default_rng(0).normal(size=(50, 2)))
+
+
+@pytest.mark.parametrize("rows", [np.ones((200, 2)), np.random.default_rng(0).normal(size=(2000, 2))])
+def test_a_known_covariance_that_no_feature_sees(rows):
+    phi = sl.design(rows, n_components=2, task="gmm")
+    with pytest.raises(ValueError, match="so wide can't be seen with this map"):
+        sl.decode(sl.sketch(rows, phi), 2, task="gmm", decoder="known", covariances=1e5)
+
+
+def test_what_is_known_takes_no_rows():
+    """A known matrix of ten columns has 55 numbers that need not be learned: 200 rows are enough for 21 others."""
+    X = np.random.default_rng(0).normal(size=(200, 10)) + 6.0 * np.repeat(np.eye(2, 10), 100, axis=0)
+    found = sl.CompressiveGaussianMixture(2, covariances=np.eye(10), random_state=0).fit(X)
+    assert found.reliable_, found.verdict_
+
+
+def test_components_that_are_not_needed_take_no_rows():
+    """A greedy decoder that may take 20 components and takes 2 needs rows for 2."""
+    X = np.random.default_rng(0).normal(size=(150, 2)) + np.repeat([[0.0], [9.0]], 75, axis=0)
+    s = sl.sketch(X, sl.design(X, n_components=20, task="gmm", covariance_type="spherical"))
+    found = sl.decode(s, 20, task="gmm", decoder="clompr", covariance_type="spherical", stop=True, random_state=0)
+    assert found.size == 2
+    assert found.reliable, found.verdict
+
+
+@pytest.mark.parametrize("size", [2, 4, 6, 8])
+def test_a_mixture_with_more_parameters_than_half_of_the_sketch_is_not_graded(size):
+    """Its 11 parameters agree with any 2 to 10 numbers, and the grade by refits to halves would be excellent."""
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=(4000, 2)) + np.repeat([[0.0], [8.0]], 2000, axis=0)
+        s = sl.sketch(X, sl.design(X, n_components=2, task="gmm", size=size, seed=seed))
+        found = sl.decode(s, 2, task="gmm", random_state=0)
+        assert str(found.code) in ("undetermined", "misfit")
+        assert np.isnan(found.excess_nats)

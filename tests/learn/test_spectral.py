@@ -163,6 +163,20 @@ def test_signals_through_a_sketch_and_models(tmp_path):
         found.fit_sketch(sl.sketch(X))
 
 
+@pytest.mark.parametrize("options", [{"sketch_size": 100}, {"features": sl.FourierFeatures.draw(dim=2, size=50)}])
+def test_no_sketch_has_no_features(options):
+    estimator = sl.CompressiveSpectralClustering(2, decoder="rows", **options)
+    with pytest.raises(ValueError, match="leave out features and sketch_size"):
+        estimator.fit(np.random.default_rng(0).normal(size=(30, 2)))
+
+
+def test_modularity_needs_a_label_for_each_node():
+    graph = csr_matrix(np.kron(np.eye(2), 1 - np.eye(2)))
+    for labels in ([0, 1], [[0, 0], [1, 1]], 3):
+        with pytest.raises(ValueError, match="one for each node"):
+            modularity(graph, labels)
+
+
 def test_signals_of_nodes_without_edges_and_loose_parts():
     loose = csr_matrix(np.kron(np.eye(3), 1 - np.eye(2)))
     loose.resize((7, 7))

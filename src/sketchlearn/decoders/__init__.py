@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from dataclasses import replace
+from inspect import signature
 from time import perf_counter
 from typing import Any
 
@@ -96,7 +97,8 @@ def decode(
     **options
         Options of the decoder, e.g. ``covariance_type=`` of mixtures, ``n_decodes=`` of the default for k-means (the
         number of fits that are pooled on data that is not Gaussian; more is better and slower), ``starts=``,
-        ``replicates=``, ``init=``, ``own_count=`` of sliding Frank-Wolfe.
+        ``replicates=``, ``init=``, ``own_count=`` of sliding Frank-Wolfe, ``covariances=`` of mixtures whose covariance
+        is known (``decoder="known"``), ``stop=True`` of greedy decoders of mixtures.
 
     Returns
     -------
@@ -121,6 +123,7 @@ def decode(
         if not chosen.start:
             raise ValueError(f"start: decoder={decoder!r} of task={task!r} can't start from an earlier model")
         options["start"] = start
+    decoders.check(decoder, options)
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
     with single_blas_thread, spending() as budget:  # many small products: more than one thread only costs
@@ -238,10 +241,15 @@ def sweep(
     with single_blas_thread, spending() as budget, reporting(progress, len(numbers), label, unit="numbers") as report:
         if task in _SWEEPS:
             module, _, function = _SWEEPS[task].partition(":")
-            table: Sweep = getattr(importlib.import_module(module), function)(
-                sketch, numbers, rng=rng, report=report, **options
-            )
+            made = getattr(importlib.import_module(module), function)
+            known = [name for name in list(signature(made).parameters)[2:] if name not in ("rng", "report")]
+            for name in options.keys() - set(known):
+                raise TypeError(
+                    f"a sweep of task={task!r} has no option {name!r}: there are {', '.join(known) or 'none'}"
+                )
+            table: Sweep = made(sketch, numbers, rng=rng, report=report, **options)
         else:
+            decoders.check("auto", options)
             table = sweep_by_certificate(decoders[decoders.default], sketch, numbers, rng=rng, report=report, **options)
     table = replace(table, privacy=sketch.privacy)
     return table.unfinished(budget.words) if budget.cut else table

@@ -33,8 +33,9 @@ _ENGINE: ContextVar[str] = ContextVar("engine", default="cpu")
 def decoding_engine(engine: str) -> Iterator[None]:
     """Let decoders inside a ``with`` block use a graphics processor for searches with many components.
 
-    Searches for components of one width run there, as in k-means with hundreds of clusters.  Other steps stay on the
-    processor.  The centres agree with those of the processor up to rounding in single precision.
+    Searches for components of one width and Lloyd's iterations run there, as in k-means with hundreds of clusters.
+    Other steps stay on the processor.  The centres agree with those of the processor up to rounding in single
+    precision.  The block counts for the thread that enters it, and for threads that decoders start.
 
     Parameters
     ----------

@@ -16,7 +16,8 @@ from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.metric import has_box
 from sketchlearn.decoders.noise import Averages
 from sketchlearn.decoders.solution import Code, MixtureSolution, Solution
-from sketchlearn.decoders.verdicts import FEWEST_ROWS, of_few_rows
+from sketchlearn.decoders.verdicts import FEWEST_ROWS, Verdict, of_few_rows
+from sketchlearn.features.characteristic import characteristic
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.sketches.table import SketchTable
 
@@ -31,17 +32,20 @@ def examined(found: S, sketch: Averages, k: int) -> S:
     if found.code is not Code.RELIABLE:
         return found
     rows = float(sketch.effective_count)
+    if isinstance(found, MixtureSolution):
+        k = found.size  # a greedy decoder that stops has fewer than were asked for
     if rows < FEWEST_ROWS * k:
         code, verdict = of_few_rows(rows, k)
         return replace(found, code=code, verdict=verdict)
     if not isinstance(found, MixtureSolution):
         return found
-    mixture = found.mixture
+    mixture, parameters = found.mixture, _parameters(found)
     if found.decoder == "moments":  # right, whatever the law; but one far row hides all others in them
         doubt = beyond_box(mixture, sketch, far_only=True)
         verdict = f"Not certified. The component has mean and covariance of the rows, but {doubt}."
         return replace(found, code=Code.MISFIT, verdict=verdict) if doubt else found
-    code, doubt = Code.UNDETERMINED, too_few_rows(GAUSSIANS[found.covariance_type].parameters(k, mixture.dim) - 1, rows)
+    code = Code.UNDETERMINED
+    doubt = too_few_rows(parameters, rows) or too_few_numbers(parameters, 2 * characteristic(sketch.features).size)
     if not doubt:
         code, doubt = Code.MISFIT, beyond_box(mixture, sketch)
     if not doubt:
@@ -71,6 +75,34 @@ def too_few_rows(parameters: int, rows: float) -> str:
         return ""
     lost = parameters / (2.0 * rows)
     return f"{rows:.6g} rows are too few for {parameters} parameters: about {lost:.2g} nats per new row are lost"
+
+
+def too_few_numbers(parameters: int, numbers: int) -> str:
+    """A doubt, where a density has more free numbers than the sketch: almost any explains it.
+
+    Examples
+    --------
+    >>> from sketchlearn.decoders.evidence import too_few_numbers
+    >>> too_few_numbers(11, 10)
+    'the sketch has 10 numbers, fewer than 11 parameters: make a larger one'
+    """
+    if numbers >= parameters:
+        return ""
+    return f"the sketch has {numbers} numbers, fewer than {parameters} parameters: make a larger one"
+
+
+def determined(judged: Verdict, parameters: int, numbers: int, ratio: float) -> Verdict:
+    """What is said of a model with so many parameters: none is reliable that has more than its sketch has numbers."""
+    doubt = too_few_numbers(parameters, numbers) if judged[0] is Code.RELIABLE else ""
+    if not doubt:
+        return judged
+    return Code.UNDETERMINED, f"Not certified. The misfit is {ratio:.2f} times the noise floor, but {doubt}."
+
+
+def _parameters(found: MixtureSolution) -> int:
+    """Free numbers of a mixture; those of a covariance that is known are none."""
+    k, d = found.means.shape
+    return (k * (d + 1) if found.decoder == "known" else GAUSSIANS[found.covariance_type].parameters(k, d)) - 1
 
 
 def beyond_box(mixture: Mixture, sketch: Averages, *, far_only: bool = False) -> str:

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 from sketchlearn.accepts import FLAG, NOTHING, Accepts, whole
@@ -33,10 +34,19 @@ class Entry:
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Run the decoder."""
         assert callable(self.decoder)
-        for name, accepts in self.options.items():
-            if name in options:
-                accepts.check(name, options[name])
         return self.decoder(*args, **options)
+
+    @property
+    def parameters(self) -> dict[str, Parameter] | None:
+        """What a caller may set, by name; None if only the function knows."""
+        assert callable(self.decoder)
+        every = list(signature(self.decoder).parameters.values())
+        if any(each.kind is Parameter.VAR_KEYWORD for each in every) and not self.options:
+            return None
+        own = {"rng", "trace", "rough"}
+        named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        found = {p.name: p for p in every[2:] if p.kind in named and p.name not in own}  # (after sketch and number)
+        return found | {n: Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in self.options if n not in found}
 
 
 class Decoders(Mapping[str, Decoder]):
@@ -91,6 +101,22 @@ class Decoders(Mapping[str, Decoder]):
             raise ValueError(f"decoder={name!r}: choose 'auto' or one of {', '.join(self)}")
         return replace(self._known[name], decoder=self[name])
 
+    def check(self, name: str, options: Mapping[str, Any]) -> None:
+        """Refuse options that the decoder of this name lacks, or needs and does not get, and values that are none."""
+        entry = self.choose(name)
+        known, asked = entry.parameters, f"decoder={name!r} of task={self.task!r}"
+        for option in options if known is not None else ():
+            if known is not None and option not in known:
+                able = [other for other in self if option in (self.choose(other).parameters or ())]
+                hint = f"decoder={able[0]!r} has" if able else f"there are {', '.join(known) or 'none'}"
+                raise TypeError(f"{asked} has no option {option!r}: {hint}")
+        for option, each in (known or {}).items():
+            if each.default is Parameter.empty and option not in options:
+                raise TypeError(f"{asked} needs {option}=")
+        for option, accepts in entry.options.items():
+            if option in options:
+                accepts.check(option, options[option])
+
     def add(self, name: str, entry: Entry | Decoder) -> None:
         """Make a decoder, or an entry that says what it can do, known under a name that is free."""
         if name == "auto" or name in self._known:
@@ -113,14 +139,15 @@ _CLUSTERS: dict[str, Entry | str] = {
     "thresholding": f"{_PUBLISHED}.thresholding:decode_thresholding",
     "particle-flow": f"{_PUBLISHED}.particles:decode_particles",
 }
+_GREEDY, _STOPS = "sketchlearn.decoders.mixtures.published.greedy", {"stop": FLAG}
 _MIXTURES: dict[str, Entry | str] = {
     "tuning-free": Entry(
         "sketchlearn.decoders.mixtures.default:decode_gmm",
         start=True,
         options={"starts": whole(0), "rounds": whole(0), "project": FLAG},
     ),
-    "clompr": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_clompr",
-    "splitting": "sketchlearn.decoders.mixtures.published.greedy:decode_gaussian_splitting",
+    "clompr": Entry(f"{_GREEDY}:decode_gaussian_clompr", options=_STOPS),
+    "splitting": Entry(f"{_GREEDY}:decode_gaussian_splitting", options=_STOPS),
     "moments": "sketchlearn.decoders.mixtures.moments:decode_gaussian_moments",
     "known": "sketchlearn.decoders.mixtures.known:decode_known",
 }
@@ -142,7 +169,7 @@ DECODERS: dict[str, Decoders] = {
     "kmedians": Decoders("kmedians", _CLUSTERS, criterion="medians"),
     "gmm": Decoders("gmm", _MIXTURES),
     "stable": Decoders("stable", {"search": "sketchlearn.decoders.mixtures.stable:decode_stable"}),
-    "family": Decoders("family", {"clompr": "sketchlearn.decoders.mixtures.own:decode_family"}),
+    "family": Decoders("family", {"clompr": Entry("sketchlearn.decoders.mixtures.own:decode_family", options=_STOPS)}),
     "pca": Decoders("pca", _LOW_RANK, groups=False),
     "regression": Decoders(
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False

@@ -139,7 +139,10 @@ class Sweep:
 
 def numbers_of_components(sketch: Sketch, ks: int | Iterable[int]) -> list[int]:
     """Numbers of components to try, ascending; ValueError if a sketch can't have them."""
-    numbers = [int(ks)] if isinstance(ks, int | np.integer) else sorted({int(k) for k in ks})
+    given = [ks] if isinstance(ks, int | np.integer) else list(ks)
+    numbers = sorted({int(k) for k in given})
+    if any(k != int(k) for k in given):
+        raise ValueError(f"numbers of components must be whole, got {next(k for k in given if k != int(k))!r}")
     if not numbers:
         raise ValueError(f"there is no number of components to try: {ks!r} is empty")
     if numbers[0] < 1:

@@ -59,7 +59,9 @@ def of_clusters(
         return _misfit(k, plain, path)
     clusters = counted(k, "round cluster")
     explain = f"{clusters} explain{'s' * (k == 1)} the sketch"
-    could_show = f"Another cluster would have been noticed if it had at least {_share(seen.smallest, total)}."
+    could_show = "Another cluster may be there without being noticed, whatever its size."
+    if seen.smallest < 1.0:
+        could_show = f"Another cluster would have been noticed if it had at least {_share(seen.smallest, total)}."
     apart = float(seen.closest[:k].max())
     if apart < LOST:
         could_show += (

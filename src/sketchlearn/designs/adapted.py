@@ -17,6 +17,7 @@ from sketchlearn.designs.gmm import broad_part, check_covariance_type, default_s
 from sketchlearn.features.adapted import AdaptedFeatures
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.radial import AdaptedLaw
+from sketchlearn.words import counted
 
 
 def design_adapted(
@@ -81,8 +82,8 @@ def design_adapted(
             )
     phi = AdaptedFeatures.of(joint, parts)
     return phi, (
-        f"{phi.size} features for {n_components} {covariance_type} components: {count} at all scales, the others at "
-        f"the widths and shapes of the {len(parts)} components of an earlier model"
+        f"{phi.size} features for {counted(n_components, f'{covariance_type} component')}: {count} at all scales, the "
+        f"others at the widths and shapes of {counted(len(parts), 'component')} of an earlier model"
     )
 
 
@@ -101,6 +102,8 @@ def components_of(previous: Any) -> tuple[Array, Array, Array]:
         raise TypeError(
             f"previous must be a mixture, a model that has one or a fitted estimator, got {type(previous).__name__}"
         ) from None
+    if not (np.isfinite(weights).all() and np.isfinite(means).all() and np.isfinite(covariances).all()):
+        raise ValueError("the previous model holds NaN or infinity")
     kept = (weights > 0) & (np.diagonal(covariances, axis1=1, axis2=2) > 0).all(1)
     if not kept.any():
         raise ValueError("no component of the previous model has weight and a width in all columns")

@@ -184,10 +184,10 @@ def design(
         seed = int(seed.integers(2**31))
     check_missing(missing, task, projection is not None or standardize or encoder is not None)
     if previous is not None:
-        others = sample, bounds, dim, scale, radial, standardize, encoder, projection, missing, quantized or None
-        if any(value is not None for value in (*others, features_per_row)) or structure != "dense":
+        others = sample, sample_weight, bounds, dim, scale, radial, standardize, encoder, projection, missing, explain
+        if any(value is not None for value in (*others, quantized or None, features_per_row)) or structure != "dense":
             raise ValueError(
-                "previous is instead of a sample, and combines with n_components, size and covariance_type"
+                "previous is instead of a sample, and combines with n_components, size, covariance_type and seed"
             )
         return _second(previous, task, k, covariance_type, seed, m)
     rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing is not None)

@@ -106,6 +106,11 @@ class AdaptedFeatures(JoinedMap):
         return self.joint.center
 
     @property
+    def spread(self) -> Array | None:  # type: ignore[override]
+        """Units of the columns in which distances are meant."""
+        return self.joint.spread
+
+    @property
     def whitening(self) -> Array | None:  # type: ignore[override]
         """The metric of the frequencies of all scales."""
         return self.joint.whitening

@@ -54,7 +54,9 @@ class JoinedMap(PhaseMap):
 
     @staticmethod
     def _check_plain(part: Any, which: str) -> None:
-        """Refuse parts whose frequencies are not drawn one by one."""
+        """Refuse parts whose frequencies are not drawn one by one, or that prepare their rows: the whole map does."""
+        if part.encoder is not None or part.projection is not None:
+            raise ValueError(f"{which} must be without an encoder and a projection: give these to the joined map")
         if part.structure != "dense" or part.quantized or part.features_per_row is not None:
             raise ValueError(f"{which} must be plain: dense, neither quantised nor subsampled")
 

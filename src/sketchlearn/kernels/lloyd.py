@@ -11,7 +11,7 @@ _F32 = npt.NDArray[np.float32]
 _F64 = npt.NDArray[np.float64]
 
 _PIECE = 2**19  # products of points and centres at a time, which stay in the cache
-_EMPTY = 1e-13  # share of all weights below which a cell holds nothing but rounding
+EMPTY = 1e-13  # share of all weights below which a cell holds nothing but rounding
 
 
 def lloyd(x: _F32, weights: _F64, centers: _F32, steps: int, tolerance: float) -> tuple[npt.NDArray[np.int32], float]:
@@ -21,7 +21,7 @@ def lloyd(x: _F32, weights: _F64, centers: _F32, steps: int, tolerance: float) -
     """
     loops = tiers.loops("lloyd")
     (n, d), k = x.shape, len(centers)
-    squares, nothing = np.einsum("ij,ij->i", x, x), _EMPTY * float(weights.sum())
+    squares, nothing = np.einsum("ij,ij->i", x, x), EMPTY * float(weights.sum())
     labels, nearest, distances = np.full(n, -1, np.int32), np.zeros(n, np.int32), np.empty(n, np.float32)
     step = max(_PIECE // k, 256)
     products, mass, sums = np.empty(k * min(step, n), np.float32), np.zeros(k), np.zeros((k, d))

@@ -82,9 +82,11 @@ def modularity(graph: Any, labels: npt.ArrayLike) -> float:
     (0.5, 0.0)
     """
     a = checked_graph(graph).tocoo()
-    owner = np.unique(np.asarray(labels), return_inverse=True)[1].ravel()
-    if len(owner) != a.shape[0]:
-        raise ValueError(f"{len(owner)} labels for {a.shape[0]} nodes")
+    found = np.asarray(labels)
+    if found.shape != (a.shape[0],):
+        given = " x ".join(map(str, found.shape)) or "no"
+        raise ValueError(f"{given} labels for {a.shape[0]} nodes: there should be one for each node")
+    owner = np.unique(found, return_inverse=True)[1]
     total = float(a.data.sum())
     if total <= 0:
         return 0.0

@@ -59,7 +59,8 @@ class CompressiveGaussianMixture(SketchedMixture):
         Standard errors of means and weights; None where the model is not certified, or the sketch is very large.
     excess_nats_, excess_nats_bound_ : float
         Estimate of how many nats the log-likelihood of a row is below that of the best mixture of this size, and a
-        bound that held in nine of ten data sets. NaN for private sketches and others without a box.
+        bound that held in nine of ten data sets. NaN for private sketches and others without a box, and where the
+        mixture has more parameters than half of the sketch has numbers.
     verdict_ : str
         Whether the model explains the data, and which components are unreliable.
     reliable_, converged_ : bool

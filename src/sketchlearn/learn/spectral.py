@@ -127,6 +127,8 @@ class CompressiveSpectralClustering(ClusterMixin, DeclaredParameters):  # type: 
         self
         """
         self.check_parameters()
+        if self.decoder == "rows" and (self.features is not None or self.sketch_size is not None):
+            raise ValueError("decoder='rows' makes no sketch: leave out features and sketch_size")
         rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.affinity == "precomputed":
             graph = checked_graph(rows)

@@ -69,7 +69,8 @@ def design(
         raise usage(f"--projection must be at least 1, got {projection}")
     bounds = _bounds(lower, upper)
     if previous is not None:
-        if data or bounds is not None or standardize or encode or projection or first or task not in ("kmeans", "gmm"):
+        others = bounds, projection, first, missing, *reading.values()
+        if data or standardize or encode or any(value is not None for value in others) or task not in ("kmeans", "gmm"):
             raise usage(
                 "--previous is instead of data and bounds, for --task gmm, and combines with -k and --seed alone"
             )

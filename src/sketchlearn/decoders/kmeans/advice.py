@@ -63,13 +63,16 @@ def of_graded(
         said.append(
             f"Leave out {', '.join(constant[:_SHOWN])}{', ...' * (len(constant) > _SHOWN)}: {has} one value only"
         )
-    if blind:
+    if blind and names[grade.opinions.far_column] not in constant:
         far = names[grade.opinions.far_column]
         said.append(f"The map can't see what the farthest rows in {far} cost: it has no frequencies low enough")
     if grade.concentration is not None:
         few = grade.concentration
-        where = " and ".join(names[j] for j in few.columns) if len(few.columns) <= _SHOWN else "several columns"
-        said.append(f"{percent(few.rows)} of the rows, far out in {where}, carry {percent(few.cost)} of the cost")
+        columns = [names[j] for j in few.columns if names[j] not in constant]
+        where = " and ".join(columns) if len(columns) <= _SHOWN else "several columns"
+        place = f", far out in {where}," if columns else ""
+        rows = max(few.rows, 1.0 / problem.n)
+        said.append(f"{percent(rows)} of the rows{place} carry {percent(few.cost)} of the cost")
     for cluster in grade.hidden[:_SHOWN]:
         place = ", ".join(f"{x:.4g}" for x in problem.points(cluster.place[None])[0][:6])
         more = ", ..." if problem.dim > 6 else ""

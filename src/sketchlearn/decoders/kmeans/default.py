@@ -58,6 +58,7 @@ from sketchlearn.models.base import column_names
 from sketchlearn.models.mixture import Mixture
 from sketchlearn.models.start import as_centers
 from sketchlearn.sketches.value import Sketch
+from sketchlearn.words import counted
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
 HOPELESS = 100.0  # misfit over noise floor beyond which a fit says nothing of the noise that it leaves
@@ -465,11 +466,14 @@ def _check_size(problem: Problem, k: int) -> None:
     """Warn, before the search, where the centres and weights are more numbers than the sketch has."""
     asked, held = k * (problem.dim + 1), 2 * problem.size
     if asked > held:
+        what = f"{counted(k, 'cluster')} in {counted(problem.dim, 'column')}"
+        few = f"are {asked:,} numbers, and the sketch has only {held:,}"
+        most = held // (problem.dim + 1)
+        advice = f"Ask for at most {most:,}, or sketch" if most else "Sketch"
         warn(
             DataWarning(
-                f"{k:,} clusters in {problem.dim:,} columns are {asked:,} numbers, and the sketch has only {held:,}: "
-                f"most centres will be arbitrary. Ask for at most {max(1, held // (problem.dim + 1)):,}, or sketch the "
-                "rows again with a map for more clusters, designed with ",
+                f"{what} {few}: most centres will be arbitrary. {advice} the rows again with a map of more features, "
+                "designed with ",
                 Option("n_components", k),
             )
         )

@@ -113,12 +113,14 @@ def graded(
 ) -> Grade:
     """Ask the judges about some centres (arguments as for :func:`~sketchlearn.decoders.kmeans.judges.opinions`).
 
-    The map of a sketch that a model explains is not too coarse.
+    The map of a sketch that a model explains is not too coarse.  Judges are refitted to half of the frequencies: where
+    these have fewer numbers than centres and weights, any judge agrees, and there is no bound.
     """
     said = opinions(problem, fits, mixture, far, cells.centers, criterion, explained, sighted, rng)
     coarse = 0.0 if explained else coarseness(problem, cells, criterion)
     x = np.append(1.0, np.clip([said.judges, said.tails, said.far, coarse], 0.0, MOST))
-    shares = np.array(BOUND) * x
+    told = problem.size >= len(cells.centers) * (problem.dim + 1)
+    shares = np.array(BOUND) * (x if told else np.where(np.array(PARTS) == "judges", MOST, x))
     excess = float(np.array(ESTIMATE) @ x)
     drawn = _Drawn.of(mixture, cells.centers, rng)
     least = max(_ROWS / problem.n, 0.0 if explained else _SEEN)

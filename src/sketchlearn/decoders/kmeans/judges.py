@@ -95,6 +95,7 @@ def opinions(
     """
     court = _Court(centers, criterion, rng)
     halves = [np.sort(half) for half in np.array_split(rng.permutation(problem.size), 2)]
+    halves[1] = halves[1 if len(halves[1]) else 0]  # (one feature has no halves)
     beyond = [None, None] if far is None else far.halves(rng)
     judges = [
         _with(fit.refitted(half).mixture(), part)

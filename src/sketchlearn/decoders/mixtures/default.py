@@ -32,13 +32,13 @@ from sketchlearn.decoders.families import FULL, GAUSSIANS, TIED
 from sketchlearn.decoders.metric import has_box, whitening_metric
 from sketchlearn.decoders.mixtures.certificate import Certificate, finish, in_rows, solution
 from sketchlearn.decoders.mixtures.efficient import efficient
-from sketchlearn.decoders.mixtures.grade import graded, of_graded
+from sketchlearn.decoders.mixtures.grade import graded, of_graded, tells_halves
 from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore, from_start
 from sketchlearn.decoders.mixtures.projection import TYPICAL_ROUNDS, points_drawn
 from sketchlearn.decoders.mixtures.projection import project as projected
 from sketchlearn.decoders.mixtures.setting import Setting
 from sketchlearn.decoders.problem import Problem
-from sketchlearn.decoders.solution import MixtureSolution
+from sketchlearn.decoders.solution import Code, MixtureSolution
 from sketchlearn.decoders.state import State
 from sketchlearn.designs.gmm import check_covariance_type
 from sketchlearn.features.characteristic import CharacteristicMap, characteristic
@@ -210,6 +210,12 @@ def _grade(run: Decoding, box: tuple[Array, Array], names: tuple[str, ...]) -> N
     begin, found, setting, certificate = perf_counter(), run.solution, run.setting, run.certificate
     grade = graded(setting, certificate, found.mixture, run.richer, box, found.reliable)
     if grade is None:
+        if found.reliable and not tells_halves(setting):
+            doubt = (
+                "half of its frequencies have fewer numbers than the mixture, and agree with any: make a larger sketch"
+            )
+            verdict = f"Not certified. The misfit is {found.ratio:.2f} times the noise floor, but {doubt}."
+            run.solution = replace(found, code=Code.UNDETERMINED, verdict=verdict, means_std=None, weights_std=None)
         return
     why = "how many nats per row are lost is asked of densities that explain the sketch"
     run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)

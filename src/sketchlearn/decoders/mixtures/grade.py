@@ -105,6 +105,8 @@ def graded(
     certified : bool
         Whether the answer passed all other tests.
     """
+    if not tells_halves(setting):
+        return None
     model = setting.base.inverse(answer)
     rich = None if richer is None else setting.base.inverse(richer)
     if rich is None and certificate.ratio > certificate.limit:
@@ -128,6 +130,11 @@ def graded(
     shares, excess = np.array(bound) * x, float(np.array(estimate) @ x)
     worst = PARTS[1 + int(shares[1:].argmax())]
     return Grade(excess, max(float(shares.sum()), excess), judges, rows, far, column, worst)
+
+
+def tells_halves(setting: Setting) -> bool:
+    """Whether half of the frequencies have as many numbers as the mixture: fewer agree with any."""
+    return setting.base.size >= setting.family.parameters(setting.k, setting.base.dim) - 1
 
 
 def _count(setting: Setting) -> int:

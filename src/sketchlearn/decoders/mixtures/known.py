@@ -12,11 +12,14 @@ from sketchlearn.decoders.families import FULL, Known
 from sketchlearn.decoders.mixtures.certificate import certify, finish, in_rows
 from sketchlearn.decoders.mixtures.default import mixture_problem
 from sketchlearn.decoders.mixtures.setting import Setting
+from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import MixtureSolution, said
 from sketchlearn.decoders.state import LIGHTEST, State
 from sketchlearn.decoders.steps.pursuit import clompr
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
+
+_SEEN = 1e-6  # root mean square of the averages of a component, below which single precision does not see it
 
 
 @decoder
@@ -48,6 +51,7 @@ def decode_known(
     matrix = given * np.eye(base.dim) if given.ndim < 2 else given
     inside = matrix if base.metric is None else base.metric @ matrix @ base.metric.T
     family = Known(inside / base.scale**2)
+    _check_visible(base, family)
     run, setting = Run(), Setting.of(base, family, k, rng)
 
     def attempt() -> State:
@@ -70,6 +74,17 @@ def decode_known(
     return examined(model, sketch, k)
 
 
+def _check_visible(problem: Problem, family: Known) -> None:
+    """Refuse a covariance whose components all features of the map average out."""
+    one = State(family, np.ones(1), np.zeros((1, problem.dim)), family.rounded([1.0], problem.dim))
+    envelope = np.exp(problem.damping(one)[0].astype(np.float64))
+    if float(problem.u @ envelope**2) < _SEEN**2:
+        raise ValueError(
+            "covariances: components so wide can't be seen with this map, all of its features average them out. The "
+            "rows vary less, or the covariance is not in their units"
+        )
+
+
 def checked_covariance(covariances: npt.ArrayLike, dim: int | None = None) -> tuple[npt.NDArray[np.float64], str]:
     """A number, variances or a matrix, and the type of covariance that it is; ValueError if it can't be one.
 
@@ -82,16 +97,17 @@ def checked_covariance(covariances: npt.ArrayLike, dim: int | None = None) -> tu
     try:
         found = np.array(covariances, np.float64)
     except (TypeError, ValueError):
-        found = np.zeros((0, 0, 0))
+        found = np.full((), np.nan)
     d = dim if dim is not None else (found.shape[0] if found.ndim else 1)
-    good = found.shape in ((), (d,), (d, d)) and bool(np.isfinite(found).all())
+    good = found.size > 0 and found.shape in ((), (d,), (d, d)) and bool(np.isfinite(found).all())
     if good and found.ndim == 2:
         good = bool(np.allclose(found, found.T)) and float(np.linalg.eigvalsh(found).min()) > 0
     elif good:
         good = bool((found > 0).all())
     if not good:
+        many = "one for each column" if dim is None else f"{d} of them"
+        matrix = "matrix" if dim is None else f"{d} x {d} matrix"
         raise ValueError(
-            f"covariances must be a positive variance, {d} of them, or a positive definite {d} x {d} matrix, got "
-            f"{covariances!r}"
+            f"covariances must be a positive variance, {many}, or a positive definite {matrix}, got {covariances!r}"
         )
     return found, ("spherical", "diag", "tied")[found.ndim]

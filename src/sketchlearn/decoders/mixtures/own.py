@@ -10,6 +10,7 @@ import numpy as np
 from sketchlearn.decoders import verdicts
 from sketchlearn.decoders.certificate import Certifier
 from sketchlearn.decoders.drive import Run, decoder
+from sketchlearn.decoders.evidence import determined
 from sketchlearn.decoders.families import Family
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import FamilySolution, said
@@ -72,6 +73,7 @@ def decode_family(
         found = "; ".join(map(str, failed)) or "all tests pass"
         run.note("certificate", "the misfit is low", found, seen.passed, perf_counter() - begin)
     judged, name = verdicts.of_family(ratio, k, seen), f"CL-OMPR ({type(family).__name__})"
+    judged = determined(judged, family.parameters(k, base.dim) - 1, 2 * base.size, ratio)
     return FamilySolution(
         **said("family", name, state.value, floor, judged, rounds, run.trace, ratio),
         weights=state.simplex,

@@ -14,6 +14,7 @@ import numpy as np
 
 from sketchlearn.decoders import noise, verdicts
 from sketchlearn.decoders.drive import Run, decoder
+from sketchlearn.decoders.evidence import determined
 from sketchlearn.decoders.families import Stable
 from sketchlearn.decoders.metric import View, unwhiten, whitening_metric
 from sketchlearn.decoders.mixtures.moves import ROUNDS, STARTS, explore
@@ -51,6 +52,7 @@ def decode_stable(sketch: Sketch, k: int, scatter_type: str = "full", *, rng: np
     unreliable = _undetermined(problem, best, setting)
     what = counted(k, "elliptic stable distribution")
     judged = verdicts.of_mixture(best.value / floor, verdicts.FAMILY, what, unreliable)
+    judged = determined(judged, family.parameters(k, problem.dim) - 1, 2 * problem.size, best.value / floor)
     facts = family.describe(best.shapes, k, problem.dim)
     locations, scatters = unwhiten(
         best.means * problem.scale + problem.center,

@@ -26,7 +26,8 @@ def solve_weights(gram: Array, b: Array) -> Array:
     try:
         for _ in range(_PIVOTS):
             a = np.zeros(len(b))
-            a[inside] = cho_solve(cho_factor(g[np.ix_(inside, inside)]), b[inside])
+            if inside.any():  # (older versions of SciPy refuse empty systems)
+                a[inside] = cho_solve(cho_factor(g[np.ix_(inside, inside)]), b[inside])
             wrong = np.where(inside, a < 0, b - g @ a > _ROUNDING * np.abs(b).max(initial=0.0))
             if not wrong.any():
                 return a

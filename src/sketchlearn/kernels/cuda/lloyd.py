@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import Array
+from sketchlearn.kernels.lloyd import EMPTY
 
 _F32 = npt.NDArray[np.float32]
 _PIECE = 2**28  # distances at a time: 1 GB
@@ -23,7 +24,7 @@ def lloyd(
     xp = arrays
     points, w, c = (xp.asarray(a, dtype=np.float32) for a in (x, weights, centers))
     (n, d), k = x.shape, len(centers)
-    squares, nothing = (points * points).sum(1), 1e-13 * float(weights.sum())
+    squares, nothing = (points * points).sum(1), EMPTY * float(weights.sum())
     # weighted points and their weights, which are summed over cells
     held = xp.concatenate([points * w[:, None], w[:, None]], 1)
     labels, numbers, step = xp.empty(n, np.int32), xp.arange(k, dtype=np.int32), max(1, _PIECE // k)
