@@ -261,7 +261,7 @@ class ClassifierModel(Model):
 
 
 def _mixtures(reader: Reader, dim: int | None) -> tuple[Mixture, ...]:
-    """A density a class, of so many columns; None: of the columns of the model."""
+    """One density per class, of so many columns; None: of the columns of the model."""
     given = reader.facts["mixtures"]
     if not isinstance(given, list):
         raise reader.fail("the field 'mixtures' should be a list")
