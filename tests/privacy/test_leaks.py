@@ -326,7 +326,7 @@ def test_a_map_file_says_where_the_map_comes_from(rows, tmp_path):
     exact, out = tmp_path / "x.sketch", tmp_path / "p.sketch"
     assert main(["sketch", str(path), "-f", str(phi), "-o", str(exact)]) == 0
     command = ["privatize", str(exact), "-o", str(out), "--epsilon", "1"]
-    assert main(command) != 0  # the sketch does not know
+    assert main(command) != 0  # nothing says how the map was chosen
     assert main([*command, "--features", str(phi)]) == 0
     assert sl.load(out).privacy.details["map"] == "chosen from bounds that were given as public"
     other = tmp_path / "other.json"

@@ -173,7 +173,7 @@ class ClassifierModel(Model):
         if self.linear is not None:
             return []
         right = float(self.counts @ np.diag(self.typical) / self.counts.sum())
-        return [(f"{right:.1%}", "told right, if the densities are true")]
+        return [(f"{right:.1%}", "labelled right, if the densities are true")]
 
     def table(self) -> Table:
         """Rows, share and what the rows of a class typically get."""

@@ -414,7 +414,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
             return replace(source, settings=chosen.settings(), **bound)  # type: ignore[arg-type]
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
-        "iterable of 2-D batches"
+        "iterable of 2-D batches (estimators learn from a sketch with fit_sketch)"
     )
 
 

@@ -467,9 +467,9 @@ def _check_size(problem: Problem, k: int) -> None:
     if asked > held:
         warn(
             DataWarning(
-                f"{k:,} clusters in {problem.dim:,} columns are {asked:,} numbers, and the sketch has only {held:,}: "
-                f"most centres will be arbitrary. Ask for at most {max(1, held // (problem.dim + 1)):,}, or sketch the "
-                "rows again with a map for more clusters, designed with ",
+                f"{k:,} clusters in {problem.dim:,} columns have {asked:,} unknown numbers, but the sketch has only "
+                f"{held:,}: most centres will be arbitrary. Ask for at most {max(1, held // (problem.dim + 1)):,}, or "
+                "sketch the rows again with a map for more clusters, designed with ",
                 Option("n_components", k),
             )
         )

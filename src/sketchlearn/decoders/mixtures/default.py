@@ -211,7 +211,7 @@ def _grade(run: Decoding, box: tuple[Array, Array], names: tuple[str, ...]) -> N
     grade = graded(setting, certificate, found.mixture, run.richer, box, found.reliable)
     if grade is None:
         return
-    why = "how many nats per row are lost is asked of densities that explain the sketch"
+    why = "densities that explain the sketch estimate how many nats per row are lost"
     run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
     judged: verdicts.Verdict = found.code, found.verdict
     if certificate.ratio > certificate.limit:  # the grade says what to do
