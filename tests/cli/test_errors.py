@@ -221,7 +221,7 @@ CASES = [
     ("missing file", [*SKETCH, "nowhere.parquet"], 3, "nowhere.parquet: there is no such file"),
     ("glob without matches", [*SKETCH, "nowhere/*.csv"], 3, "no file matches"),
     ("empty folder", [*SKETCH, "nothing"], 3, "no data files"),
-    ("unknown suffix", [*SKETCH, "data.xyz"], 3, "suffix doesn't tell the format; give --format, one of"),
+    ("unknown suffix", [*SKETCH, "data.xyz"], 3, "suffix doesn't show the format; give --format, one of"),
     ("no row left", ["sketch", "good.parquet", "--where", "x > 99", "-o", "out"], 4, "a condition leaves none"),
     ("turned operator", [*SKETCH, "good.parquet", "--where", "x => 3"], 2, "write a column, one of"),
     ("missing numbers can be filled", [*SKETCH, "nan.parquet"], 4, "or --encode to fill them"),

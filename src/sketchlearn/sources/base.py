@@ -469,7 +469,7 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
     dataset : str, optional
         Name of the array inside an HDF5 file or a Zarr group.
     format : str, optional
-        The format of files whose suffix doesn't tell it: "parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5",
+        The format of files whose suffix doesn't show it: "parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5",
         "zarr", "sqlite", "duckdb".
     dtype : {"float32", "float64"}, optional
         Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was
