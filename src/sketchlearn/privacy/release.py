@@ -340,9 +340,10 @@ def map_origin(
         "would be published without noise. Do one of three things: design the map from public ",
         PUBLIC,
         "; give the rows instead of the sketch (privatize_rows in Python), so that a part of the budget pays for the "
-        "map; or, if you know that the map is public (for example, designed from public bounds before it was saved), "
-        "confirm it with ",
+        "map; or, if you know that the map is public, confirm it with ",
         Option("public_map", True),
+        " (a saved sketch doesn't say that its map was designed from bounds; the command privatize reads this from the "
+        "map file, given with --features)",
     )
 
 
