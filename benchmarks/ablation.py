@@ -379,7 +379,7 @@ def main():
     commands = parser.add_subparsers(required=True)
     for function in (run, page):
         command = commands.add_parser(function.__name__)
-        command.add_argument("rows", help="file of results, one JSON object a line")
+        command.add_argument("rows", help="file of results, one JSON object per line")
         command.set_defaults(function=function)
         if function is run:
             command.add_argument("--seeds", default="0:2")

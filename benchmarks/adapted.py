@@ -100,7 +100,7 @@ if __name__ == "__main__":
     parser.add_argument("--sizes", nargs="*", type=float, default=[2, 3, 6, 10])
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--out", help="append every measurement to this file, a JSON object a line")
+    parser.add_argument("--out", help="append every measurement to this file, one JSON object per line")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     for name in given.kinds:

@@ -284,7 +284,7 @@ def main():
     for name, function in (("run", run), ("show", show)):
         command = commands.add_parser(name)
         command.set_defaults(function=function)
-        command.add_argument("rows", help="file of results, one JSON object a line")
+        command.add_argument("rows", help="file of results, one JSON object per line")
         if name == "run":
             command.add_argument("--seeds", default="0:20")
             command.add_argument("--cases", default="")

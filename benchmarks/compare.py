@@ -2,7 +2,7 @@
 
 python benchmarks/compare.py [--pairs 1000] [--decodes 10] [--seed 1] [--only uniform] [--cases 3,5] [--shift]
 
-A line a case: the share of pairs from one distribution with p < 0.05, 0.01 and 0.001 (in percent, with the binomial
+One line per case: the share of pairs from one distribution with p < 0.05, 0.01 and 0.001 (in percent, with the binomial
 95 % interval for 0.01), the share of pairs found different at 0.01 if one column of the second is shifted by 0.1 (0.5
 in small samples) standard deviations, and the time of one comparison.
 
@@ -177,7 +177,7 @@ def small_shift(seed, pairs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=1000)
-    parser.add_argument("--decodes", type=int, default=10, help="mixtures decoded a case")
+    parser.add_argument("--decodes", type=int, default=10, help="mixtures decoded per case")
     parser.add_argument("--power", type=int, default=4, help="pairs with a shift")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="laws by name, separated by commas")

@@ -513,7 +513,7 @@ def corner_counts():
 
 def coverage(rows):
     """Which cells were run, with how many data sets."""
-    lines = ["| part | cases | sizes | levels | data sets a cell, of each decoder |", "|---|---|---|---|---|"]
+    lines = ["| part | cases | sizes | levels | data sets per cell, of each decoder |", "|---|---|---|---|---|"]
     for (family,), some in groups(rows, "family").items():
         each = groups(some, "decoder", "case", "size", "level")
         sizes, levels = (sorted({r[name] for r in some}) for name in ("size", "level"))

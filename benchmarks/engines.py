@@ -29,7 +29,7 @@ DIM = 10
 
 
 def write(folder: Path, rows: int, files: int) -> None:
-    """Mixtures of a few Gaussians, 2**18 rows a row group."""
+    """Mixtures of a few Gaussians, 2**18 rows per row group."""
     for number in range(files):
         rng = np.random.default_rng(number)
         count = rows // files

@@ -181,7 +181,7 @@ def more_rates(repeats):
         ("squares with a radius", X, None, sl.QuadraticFeatures.draw(10, 1024, 0, radius=5.0)),
         ("products with a radius", X, None, sl.QuadraticFeatures.draw(10, None, 0, variant="exact", radius=5.0)),
         ("1 bit", X, None, phi.redrawn(quantized=True)),
-        ("128 features a row", X, None, phi.redrawn(features_per_row=128)),
+        ("128 features per row", X, None, phi.redrawn(features_per_row=128)),
         ("quartic", X, None, sl.QuarticFeatures.draw(dim=10, size=1024)),
     ):
         summer, found = device_summer(map_.plan(), [device]), []
@@ -220,7 +220,7 @@ def more_rates(repeats):
 
 
 def bandwidth():
-    """Bytes a second from pinned memory."""
+    """Bytes per second from pinned memory."""
     size = 2**28
     pinned, there = cupy.cuda.alloc_pinned_memory(size), cupy.empty(size, cupy.uint8)
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -292,7 +292,7 @@ def files(repeats):
             return 8 * each / (time.perf_counter() - start) / 1e6
 
         read()
-        print(f"8 Parquet files of {each} rows x {d}, {os.cpu_count()} cores, million rows a second:")
+        print(f"8 Parquet files of {each} rows x {d}, {os.cpu_count()} cores, million rows per second:")
         for what, function, times in (
             ("reading alone", read, repeats),
             ("GPU, m=1000", lambda: sl.sketch(folder, phi, engine="gpu"), repeats),

@@ -3,7 +3,7 @@
     python benchmarks/gpu_decode.py               # k = 100, 200, 400, 1000 on the GPU
     python benchmarks/gpu_decode.py 100 200 --cpu # on the processor too
 
-Round clusters in 10 columns, 10 k d features, 1000 rows a cluster.  RSE is the cost over that of Lloyd's algorithm
+Round clusters in 10 columns, 10 k d features, 1000 rows per cluster.  RSE is the cost over that of Lloyd's algorithm
 from the true centres.  "apart" is the largest distance of a centre to the processor's, in widths of a cluster.
 """
 

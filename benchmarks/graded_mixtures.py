@@ -5,8 +5,8 @@
     python benchmarks/graded_mixtures.py check rows.jsonl   # the constants of the library on these rows
 
 The truth is the mean log-likelihood of the rows under the best of EM (two random starts, and one from the model itself)
-less that of the model, in nats a row.  Where many rows are equal the likelihood has no upper bound: columns in which a
-value is that of more than 2 % of the rows are left out, and EM adds .001 to all variances (columns are standardised).
+less that of the model, in nats per row.  Where many rows are equal the likelihood has no upper bound: columns in which
+one value is that of more than 2 % of the rows are left out.  EM adds .001 to all variances (columns are standardised).
 """
 
 import argparse
@@ -71,7 +71,7 @@ def case(index, known):
 
 
 def truth(x, model, k, shape, seed):
-    """Nats a row below the best of EM on the rows."""
+    """Nats per row below the best of EM on the rows."""
     ours = float(model.mixture.log_density(x).mean())
     options = {"covariance_type": shape, "reg_covar": LEAST_VARIANCE, "max_iter": 100}
     runs = [GaussianMixture(k, random_state=seed + i, **options) for i in range(2)]

@@ -1,6 +1,6 @@
 """Mixtures from a sketch against EM on the rows: held-out likelihood and time, measured in one run.
 
-    python benchmarks/mixtures.py                       # the grid, one data set a cell
+    python benchmarks/mixtures.py                       # the grid, one data set per cell
     python benchmarks/mixtures.py --seeds 0 1 2 --pycle # more data sets; pycle's decoder (pip install pycle)
     python benchmarks/mixtures.py --part misspecified   # Student's t clusters, digits in 10 principal components
     python benchmarks/mixtures.py --part stretched      # axes 30:1

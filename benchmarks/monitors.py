@@ -6,7 +6,7 @@
 Each tool tests one day against another at one false alarm in a hundred for the whole comparison: a tool that tests
 every column gets a hundredth divided by the number of columns.  Counted are the pairs in which any change is reported,
 the bytes that must be kept of a day to compare it later, and processor time.  whylogs and popmon make summaries;
-Evidently compares rows, so it keeps them (4 bytes a value).
+Evidently compares rows, so it keeps them (4 bytes per value).
 """
 
 import argparse

@@ -515,7 +515,7 @@ def choices(times: int) -> Iterator[Case]:
     here = np.array([0] * 20 + [2, 98], np.int64)
     medians = [selection.scores(counts, 100, 500) for counts in (here + np.append(np.zeros(21, int), 3), here)]
     three = selection.sensitivity(500, "add-remove", 3)
-    for name, scored, moved in (("worst scores", worst_scores, reach), ("median, 3 rows a person", medians, three)):
+    for name, scored, moved in (("worst scores", worst_scores, reach), ("median, 3 rows per person", medians, three)):
         for gumbel in (False, True):
 
             def chosen(which: int, scored=scored, moved=moved, gumbel=gumbel) -> np.ndarray:

@@ -330,7 +330,7 @@ def judged(task, kind, seed):
 
 def show(rows, wrong):
     """The table: of every estimator the cases, what was called reliable, and how much of that was wrong."""
-    print(f"{'':20}{'cases':>7}{'reliable':>10}{'wrong':>7}{'share':>8}{'refused':>9}{'crashed':>9}{'s a case':>10}")
+    print(f"{'':20}{'cases':>7}{'reliable':>10}{'wrong':>7}{'share':>8}{'refused':>9}{'crashed':>9}{'s per case':>12}")
     for task in TASKS:
         mine = [r for r in rows if r["task"] == task]
         if not mine:
@@ -341,7 +341,7 @@ def show(rows, wrong):
         refused, crashed = (sum(what in r for r in mine) for what in ("refused", "crashed"))
         print(
             f"{task:20}{len(mine):7}{len(trusted):10}{len(bad):7}{share:>8}{refused:9}{crashed:9}"
-            f"{np.mean([r['seconds'] for r in mine]):10.2f}"
+            f"{np.mean([r['seconds'] for r in mine]):12.2f}"
         )
         if wrong:
             for kind, count in Counter(r["kind"] for r in bad).items():

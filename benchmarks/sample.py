@@ -123,7 +123,7 @@ def part_drift(seeds):
                 # each column by a t-test, the best test of a shift, corrected for the number of columns
                 p = stats.ttest_ind(before[:rows], after[:rows]).pvalue.min() * d
                 noticed.setdefault((f"samples of {rows:,} rows, {rows * 4 * d:,} bytes", shift), []).append(p < 0.01)
-    print(f"a shift of one of {d} columns was noticed, {n:,} rows a day, {pairs} pairs of days")
+    print(f"a shift of one of {d} columns was noticed, {n:,} rows per day, {pairs} pairs of days")
     for (label, shift), values in noticed.items():
         print(f"  {label:40} shift {shift:.2f} sd: {np.mean(values):.0%}")
 

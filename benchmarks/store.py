@@ -236,7 +236,7 @@ def clusters(days=100, k=10, rows=20_000, seed=0):
 
 
 def bags(train=100, test=200, seed=0):
-    """Bags labelled by the sign of a correlation: accuracy by rows a bag, from sketches and from the rows."""
+    """Bags labelled by the sign of a correlation: accuracy by rows per bag, from sketches and from the rows."""
     from sklearn.svm import SVC
 
     phi = sl.FourierFeatures.draw(dim=2, size=200, scale=1.0, radial="gaussian", seed=0)
@@ -270,7 +270,7 @@ def bags(train=100, test=200, seed=0):
         gamma = 1.0 / np.median(squares[squares > 0])
         model = SVC(kernel="precomputed").fit(np.exp(-gamma * squares), labels[:train])
         theirs = model.score(np.exp(-gamma * new), labels[train:])
-        print(f"{rows} rows a bag: accuracy {ours:.3f} from sketches, {theirs:.3f} from mean embeddings of the rows")
+        print(f"{rows} rows per bag: accuracy {ours:.3f} from sketches, {theirs:.3f} from mean embeddings of the rows")
 
 
 def main():
@@ -280,7 +280,7 @@ def main():
     )
     parser.add_argument("--seed", type=int, default=0, help="of the data and of maps")
     parser.add_argument("--runs", type=int, help="shifts or quiet years")
-    parser.add_argument("--rows", type=int, help="rows a cell of an ingest, or a day of clusters")
+    parser.add_argument("--rows", type=int, help="rows per cell of an ingest, or per day of clusters")
     given = parser.parse_args()
     chosen = globals()[given.what]
     named = {

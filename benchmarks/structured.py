@@ -61,7 +61,7 @@ def summers(d):
 
 
 def whole_pass(repeats):
-    print(f"{'d':>6} {'m':>7} | {'dense':>9} {'hadamard':>9} ratio (features a second); operator memory")
+    print(f"{'d':>6} {'m':>7} | {'dense':>9} {'hadamard':>9} ratio (features per second); operator memory")
     for d, n in [(16, 20_000), (32, 20_000), (64, 10_000), (100, 5000), (128, 5000), (256, 2000), (512, 800),
                  (1024, 300), (2048, 120), (4096, 40), (8192, 16)]:  # fmt: skip
         X = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
@@ -264,9 +264,9 @@ def onebit(repeats):
     for p in (phi, bits):
         p.sum_rows(X[:10])
     a, b = interleaved([lambda: phi.sum_rows(X), lambda: bits.sum_rows(X)], repeats)
-    print(f"d=10, m=1000: {1e8 / a:.3g} features a second in full, {1e8 / b:.3g} of one bit, ratio {a / b:.2f}")
+    print(f"d=10, m=1000: {1e8 / a:.3g} features per second in full, {1e8 / b:.3g} of one bit, ratio {a / b:.2f}")
     message = bits.encode(X[:1000])
-    print(f"1000 encoded rows: {len(message)} bytes = header 40 + {(len(message) - 40) * 8 / 1000:.0f} bits a row")
+    print(f"1000 encoded rows: {len(message)} bytes = header 40 + {(len(message) - 40) * 8 / 1000:.0f} bits per row")
 
 
 def subsampled(repeats, seeds, n=1_000_000, d=10, k=10, m=1000):

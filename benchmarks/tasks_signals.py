@@ -47,7 +47,7 @@ def show(title, table):
 
 
 def amari(P):
-    """Amari's index of unmixing times mixing: 0 for one entry a row and column."""
+    """Amari's index of unmixing times mixing: 0 for one entry per row and column."""
     P = np.abs(P)
     d = len(P)
     rows, columns = (P / P.max(1, keepdims=True)).sum(1) - 1, (P / P.max(0)).sum(0) - 1

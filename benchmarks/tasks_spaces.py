@@ -244,7 +244,7 @@ def filtered(arguments):
 
 @part
 def planted(arguments):
-    """The same on planted partitions of 100 000 nodes, 12 edges a node: 64 and 256 groups, clear and less clear."""
+    """The same on planted partitions of 100 000 nodes, 12 edges per node: 64 and 256 groups, clear and less clear."""
     for k in arguments.groups:
         for inside, outside in ((10.0, 2.0), (8.0, 4.0)):
             data = sl.datasets.planted_partition(arguments.nodes, k, inside=inside, outside=outside, seed=0)

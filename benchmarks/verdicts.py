@@ -22,9 +22,9 @@ import sketchlearn as sl
 
 HEAD = """# Twenty verdicts
 
-What k-means from a sketch says about twenty data sets. Beside each title is the truth: how much more the centres cost
-than those of k-means on the rows. [How good is it?](how-good.md) explains the numbers. `python benchmarks/verdicts.py
-docs/verdicts.md` makes this page.
+This page shows what k-means from a sketch says about twenty data sets. Beside each title is the truth: how much more
+the centres cost than those of k-means on the rows. [How good is it?](how-good.md) explains the numbers. `python
+benchmarks/verdicts.py docs/verdicts.md` makes this page.
 """
 
 
@@ -108,7 +108,8 @@ def verdict(make, k, options, seed):
 
 def missed(above):
     count = f"{len(above)} of {len(CASES)}"
-    return f"Bounds hold for nine in ten sets of rows. The truth is above the bound in {count}: {'; '.join(above)}."
+    which = "; ".join(above)
+    return f"The truth is below the bound for nine in ten sets of rows. Here it is above the bound in {count}: {which}."
 
 
 def main():

@@ -105,7 +105,7 @@ def _candidates(every: All) -> str:
         for m in ("CL-OMPR", "CL-OMPR ×20")
     ]
     costs = _phase(every, 2, "CL-OMPR", "CL-OMPR ×20")
-    return f"exact recovery in {errors[0]} with one candidate a step, {errors[1]} with twenty; cost at 2kd: {costs}"
+    return f"exact recovery in {errors[0]} with one candidate per step, {errors[1]} with twenty; cost at 2kd: {costs}"
 
 
 def _bits(every: All) -> str:

@@ -4,7 +4,7 @@
     python -m experiments.gpu_large pass FOLDER     # needs NumPy, CuPy and threadpoolctl, no compiler of Python
     python -m experiments run private-large background-large --full     # decodes the sketches in experiments/sketches
 
-The pass writes ``sketches.zip``: a file a sketch, and seconds and device of each pass in ``passes.json``.  It stops
+The pass writes ``sketches.zip``: one file per sketch, and seconds and device of each pass in ``passes.json``.  It stops
 after the given minutes; a later pass into the same folder goes on.
 """
 
@@ -65,7 +65,7 @@ class Job(NamedTuple):
 
 
 def private_jobs(n: int, seed: int, sizes: tuple[int, ...] = PRIVATE_SIZES) -> list[Job]:
-    """Sketches of one private data set: both maps in all sizes, and one feature a row at 4kd."""
+    """Sketches of one private data set: both maps in all sizes, and one feature per row at 4kd."""
     one = ("private", PRIVATE_K, PRIVATE_D, n, seed)
     jobs = [Job(*one, m * PRIVATE_K * PRIVATE_D, name) for m in sizes for name in ("published", "default")]
     return jobs + [Job(*one, 4 * PRIVATE_K * PRIVATE_D, name, 1) for name in ("published", "default")]

@@ -43,7 +43,7 @@ now.
 
 | name | what it is |
 |---|---|
-| CL-OMP, CL-OMPR | published greedy decoders, without and with replacement; one candidate a step, ×20: twenty |
+| CL-OMP, CL-OMPR | published greedy decoders, without and with replacement; one candidate per step, ×20: twenty |
 | CL-AMP | published message passing; one run, flat prior |
 | splitting | published decoder of mixtures, which splits components in two |
 | BCD | block coordinate descent on all points from a random start |
@@ -165,7 +165,7 @@ def _provenance(experiment: Experiment, rows: Rows, full: bool) -> str:
     flag = " --full" if full else ""
     return (
         f"`python -m experiments run {experiment.name}{flag}`: {spaced(len(rows.rows))}{share} results, "
-        f"{sets} data sets a cell, {seconds:.0f} CPU seconds of the methods; recipe {experiment.recipe}, {runs}.\n"
+        f"{sets} data sets per cell, {seconds:.0f} CPU seconds of the methods; recipe {experiment.recipe}, {runs}.\n"
     )
 
 

@@ -25,7 +25,7 @@ KMEANS: dict[str, tuple[str, dict[str, Any]]] = {
     "CL-AMP": ("cl-amp", {"prior": "flat", "restarts": 1, "polish": False}),
     "CL-AMP (normal prior)": ("cl-amp", {}),
 }
-"""Decoders of k-means by the names of the page: one candidate a step is the published form, 20 is the library's; the
+"""Decoders of k-means by the names of the page: one candidate per step is the published form, 20 is the library's; the
 library's CL-AMP has a normal prior and descents."""
 
 
@@ -91,7 +91,7 @@ def private_centers_of(sketch: sl.Sketch, setting: dict[str, Any], method: str, 
 
 
 def with_noise(sketch: sl.Sketch, variance: float, seed: int, *, told: bool) -> sl.Sketch:
-    """A sketch plus normal noise of this variance a feature; decoders know of it if `told`."""
+    """A sketch plus normal noise of this variance per feature; decoders know of it if `told`."""
     unit = 2.0**22 * sketch.weight * math.sqrt(variance / 2)
     drawn = np.random.default_rng([seed, 31]).standard_normal(sketch.sums.shape)
     noisy = replace(sketch, sums=sketch.sums + np.rint(unit * drawn).astype(np.int64))

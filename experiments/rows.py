@@ -102,7 +102,7 @@ class Rows:
         return None if row is None else self.runs[row["run"]]["revision"]
 
     def write(self) -> None:
-        """The file, complete or as it was; one row a line."""
+        """The file, complete or as it was; one row per line."""
         used = sorted({row["run"] for row in self.rows.values()})
         place = {old: new for new, old in enumerate(used)}
         rows = [{**row, "run": place[row["run"]]} for row in self.rows.values()]

@@ -47,7 +47,7 @@ def best_cost(rows: Array, k: int, truth: Array | None = None) -> float:
 
 
 def plus_plus_cost(rows: Array, k: int, seed: int, runs: int = 3) -> float:
-    """Best of three runs from plain k-means++ starts, one candidate a step (Chatalic 2020)."""
+    """Best of three runs from plain k-means++ starts, one candidate per step (Chatalic 2020)."""
     costs = []
     for run in range(runs):
         start, _ = kmeans_plusplus(rows, k, random_state=1000 * seed + run, n_local_trials=1)

@@ -29,7 +29,7 @@ class Case:
     exact: bool = True
     """Whether sums are integers: those of plain quadratic features are floating point, equal to a few last bits."""
     labelled: bool = False
-    """Whether the last column holds labels, so that there is a sketch a class."""
+    """Whether the last column holds labels, so that there is one sketch per class."""
 
     def rows(self, n: int = 1500, seed: int = 0) -> np.ndarray:
         """Rows of :func:`rows`; with labels, one of two classes in the place of the last column."""

@@ -51,5 +51,5 @@ def test_errors_keep_what_they_are_about_in_other_processes():
 
 
 def test_too_few_rows_for_the_map():
-    with pytest.raises(sl.InputError, match="20 components needs at least as many valid rows, the data has 5"):
+    with pytest.raises(sl.InputError, match="20 components needs at least as many valid rows, but the data has 5"):
         sl.sketch(ROWS[:5])

@@ -1,4 +1,4 @@
-"""Guarantees for a map in hand."""
+"""Guarantees for a given map."""
 
 import numpy as np
 import pytest

@@ -152,7 +152,7 @@ EXPERIMENT = Experiment(
     draw=draw,
     learned=learned,
     assumed={
-        "cycles of block coordinate descent": f"{CYCLES}, with at most 20 iterations a point",
+        "cycles of block coordinate descent": f"{CYCLES}, with at most 20 iterations per point",
         "start of step 1 of CL-OMPR": "uniform in the box of the true points instead of the unit cube",
         "great majority": "at least half",
     },

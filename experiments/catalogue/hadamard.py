@@ -172,7 +172,7 @@ def learned(rows: list[Row]) -> list[str]:
         for d, batch in sorted({(r["d"], r["batch"]) for r in pick(rows, panel="speed")})
     ]
     return [
-        f"Microseconds a row:\n\n{table(('d', 'rows at a time', 'matrix product', *names), speed)}",
+        f"Microseconds per row:\n\n{table(('d', 'rows at a time', 'matrix product', *names), speed)}",
         f"Cost over the best known, by kind of block:\n\n{table(('k, d', 'm', 'decoder', *names), lines_)}",
     ]
 
@@ -183,7 +183,7 @@ def draw(rows: list[Row], figure: Any) -> None:
         {**r, "line": f"{r['method']}, batch {r['batch']}"} for r in pick(rows, panel="speed") if r["method"] != "GR²"
     ]
     lines(axes[0], some, "d", "seconds_per_row", by="line")
-    axes[0].set(xscale="log", yscale="log", xlabel="d (10 d features)", ylabel="CPU seconds a row")
+    axes[0].set(xscale="log", yscale="log", xlabel="d (10 d features)", ylabel="CPU seconds per row")
     axes[0].legend(fontsize=6)
     names = ("dense", *STRUCTURES)
     shades = colours(names)

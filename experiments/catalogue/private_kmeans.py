@@ -201,7 +201,7 @@ EXPERIMENT = Experiment(
         "separation and scale of Figure 9.3": "2.5, equation 4.14",
         "rows": "at most 10⁵ in the quick version; published up to 10⁶",
         "feasible": "within a factor of three of the published ε",
-        "decoder": "CL-OMPR with twenty candidates a step",
+        "decoder": "CL-OMPR with twenty candidates per step",
     },
     size=(9.0, 4.6),
 )

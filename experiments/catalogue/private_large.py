@@ -34,7 +34,7 @@ from experiments.rulers import (
 
 K, D = PRIVATE_K, PRIVATE_D
 EPSILONS = {10**6: (1.0, 0.1), 10**7: (1.0, 0.1, 0.01, 0.003, 0.001)}
-MASKED = 4  # kd: the size at which one feature a row is tried
+MASKED = 4  # kd: the size at which one feature per row is tried
 METHODS = ("CL-OMPR ×20", "default")
 ENOUGH = 1.1
 FRESH = 200_000
@@ -163,7 +163,7 @@ def learned(rows: list[Row]) -> list[str]:
     n = max(r["n"] for r in rows)
     some = pick(rows, n=n)
     shapes = sorted({(r["size"], r["per_row"]) for r in some})
-    names = [f"{m}kd{', one feature a row' if p else ''}" for m, p in shapes]
+    names = [f"{m}kd{', one feature per row' if p else ''}" for m, p in shapes]
     lines_ = [
         (f"{e:g}", m, *(shown(v) if (v := column(some, "rse", method=m, epsilon=e, size=x, per_row=p)) else "–"
                         for x, p in shapes))
@@ -216,7 +216,7 @@ EXPERIMENT = Experiment(
     assumed={
         "costs nothing": "a change of the median cost below 0.02, where the cost is below 1.1 with all features",
         "ε": "the published range isn't given in words",
-        "decoder": "CL-OMPR with twenty candidates a step",
+        "decoder": "CL-OMPR with twenty candidates per step",
         "private Lloyd": "200 000 rows, with ε larger by the ratio: the same noise for each row",
     },
     size=(9.0, 4.2),

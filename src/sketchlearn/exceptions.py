@@ -1,7 +1,7 @@
-"""The library's own errors and warnings, and how they speak of parameters.
+"""The library's own errors and warnings, and how they name parameters.
 
 A message often names a parameter that would help.  In Python it is an argument, on the command line an option.  So
-messages are made of parts: text, and :class:`Option` values that each door writes in its own way.
+messages are made of parts: text, and :class:`Option` values, which Python and the command line write differently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
-    """A parameter that a message speaks of, and the value it should have, if there is one to give.
+    """A parameter that a message names, and the value it should have, if there is one to give.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Advice(Exception):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The parameters that the message speaks of, by name."""
+        """The parameters that the message names."""
         return {part.name: part.value for part in self.parts if isinstance(part, Option)}
 
 

@@ -1,4 +1,4 @@
-"""The front door of the pass: rows to a sketch, with a feature map that is designed where none is given."""
+"""The entry point of the pass: rows to a sketch, with a feature map that is designed where none is given."""
 
 from __future__ import annotations
 

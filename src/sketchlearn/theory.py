@@ -1,4 +1,4 @@
-"""The literature's guarantees for a map in hand: isometry, Lipschitz constants, sampling errors, sketch sizes.
+"""The literature's guarantees for a given map: isometry, Lipschitz constants, sampling errors, sketch sizes.
 
 Compressive learning is guaranteed to work if the map nearly keeps the distances between models (a restricted isometry)
 and if the models are separated (Gribonval, Blanchard, Keriven and Traonmilin 2021).  What can be computed for one map

@@ -46,7 +46,7 @@ def maps(dim, size):
 
 
 def main():
-    """One line a map: name, fingerprint, digests of the bytes."""
+    """One line per map: name, fingerprint, digests of the bytes."""
     seen = set()
     for (dim, n), X in ROWS.items():
         weights = (np.arange(n) % 7) / 4

@@ -142,7 +142,7 @@ def test_more_numbers_than_the_sketch_has_give_a_warning():
         np.random.default_rng(0).normal(size=(500, 2)), sl.FourierFeatures.draw(dim=2, size=9, scale=1.0, seed=0)
     )
     with pytest.warns(
-        sl.DataWarning, match="7 clusters in 2 columns are 21 numbers, and the sketch has only 18"
+        sl.DataWarning, match="7 clusters in 2 columns have 21 unknown numbers, but the sketch has only 18"
     ) as said:
         sl.decode(s, 7, n_decodes=1, random_state=0)
     assert "Ask for at most 6" in str(said[0].message)

@@ -136,7 +136,7 @@ def said(code: Code, given: Grade, what: str = "k-means", blind: bool = False) -
     ("worst", "words"),
     [
         ("judges", "make a larger sketch"),
-        ("coarse", "design the map for 3 clusters or more"),
+        ("coarse", "design a finer map, for more than 3 clusters"),
         ("tails", "clip age or take its logarithm (it reaches"),
         ("far", "clip age or take its logarithm (it reaches"),
     ],

@@ -19,7 +19,7 @@ def mixed(n, d, seed, outliers=0.0):
 
 
 def amari(P):
-    """How far a matrix is from one entry a row and column, between 0 and 1."""
+    """How far a matrix is from one entry per row and column, between 0 and 1."""
     P = np.abs(P)
     d = len(P)
     rows, columns = (P / P.max(1, keepdims=True)).sum(1) - 1, (P / P.max(0)).sum(0) - 1

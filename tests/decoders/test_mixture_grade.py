@@ -31,7 +31,7 @@ def decoded(X: np.ndarray, k: int, **options: object) -> sl.Model:
 
 
 def below(X: np.ndarray, model: sl.Model) -> float:
-    """Nats a row below the best of EM on the rows."""
+    """Nats per row below the best of EM on the rows."""
     best = GaussianMixture(model.size, n_init=3, reg_covar=1e-4 * X.var(0).mean(), random_state=0).fit(X).score(X)
     return best - float(model.mixture.log_density(X).mean())
 

@@ -10,7 +10,7 @@ from sketchlearn.designs.stable import design_stable
 
 @pytest.mark.parametrize("scatter_type", ["diag", "full"])
 def test_recovers_stability_location_and_scatter(scatter_type):
-    """30 000 rows a component: the standard error of alpha is below 0.01, five of them are allowed."""
+    """30 000 rows per component: the standard error of alpha is below 0.01, five of them are allowed."""
     rng = np.random.default_rng(0)
     alphas, locations = [1.2, 1.8], np.array([[0.0, 0.0], [12.0, 5.0]])
     scatters = np.array([[1.0, 2.0], [3.0, 0.5]])

@@ -29,7 +29,7 @@ def test_small_tables_are_not_split_into_pieces(name, clusters):
 
 def test_a_few_rows_have_few_clusters():
     X = np.random.default_rng(0).normal(size=(25, 2))
-    assert agrees(sl.CompressiveKMeans("auto", random_state=0).fit(X)) == 1  # at least twenty rows a cluster
+    assert agrees(sl.CompressiveKMeans("auto", random_state=0).fit(X)) == 1  # at least twenty rows per cluster
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 600), (7, 5000)])

@@ -12,11 +12,18 @@ import sketchlearn
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(sketchlearn.__file__).parent
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = (ROOT / "docs" / "gallery", ROOT / "docs" / "api" / "generated", ROOT / "docs" / "_build")
 
 EACH = "(one|a row|a sum|a column|a mixture|operations|components|features|nats|numbers)"
 OF = "(class|column|row|group|predictor|component|estimator|task|kind|file|lane|node|frequency)"
+SO_MANY = r"(\d+|one|two|three|four|five|ten|twenty|few|million|billion)"
+THINGS = (
+    "(rows|sketches|features|bytes|bits|numbers|sums|traces|components|candidates|iterations|edges|file|entry|vector)"
+)
+UNIT = (
+    "(row|column|class|group|user|person|cluster|component|day|cell|bag|frequency|feature|step|point|node|second|file)"
+)
 IDIOM = {
     r"\bmend(s|ed|ing)?\b": "fix, repair or correct",
     r"\ball of it\b": "say what: the whole matrix, every row",
@@ -29,6 +36,7 @@ IDIOM = {
     r"\bso-many\b": "give the number",
     r"\bbegins? anew\b": "restart",
     rf"\b{EACH} a {OF}\b(?! contributes)": "one per class",
+    rf"\b{SO_MANY} {THINGS} an? {UNIT}\b(?! (has|have|can)\b)": "three rows per user",
 }
 OPENINGS = re.compile(r"(The same\b|Of those\b|As above\b)")
 """Words that no docstring begins with: it says what, for itself."""
@@ -76,7 +84,15 @@ def test_words_are_plain():
 
 
 @pytest.mark.parametrize(
-    "text", ["Mending the map.", "all of it", "a buffer is room", "noise that was added", "a sum a class"]
+    "text",
+    [
+        "Mending the map.",
+        "all of it",
+        "a buffer is room",
+        "noise that was added",
+        "a sum a class",
+        "up to 3 rows a person",
+    ],
 )
 def test_idiom_is_found(text, tmp_path):
     (tmp_path / "a.py").write_text(f'"""{text}"""\n')

@@ -140,7 +140,7 @@ def _compare(gpu, plan, rng, spread, n=300):
         _assert_equal(kinds.device_summer(plan, [gpu]).sum_runs(X, starts, weights, True), want)
 
 
-# a thread a row; a warp a row, with a permutation; several passes; a block of threads a row
+# one thread per row; one warp per row, with a permutation; several passes; one block of threads per row
 @pytest.mark.parametrize(
     ("d", "m", "structure", "dithered"),
     [(10, 40, "gr2", False), (60, 100, "fastfood", True), (600, 1200, "hadamard", False), (1030, 2048, "gr2", True)],

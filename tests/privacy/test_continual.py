@@ -46,7 +46,7 @@ def test_noise_grows_with_the_logarithm_of_the_days():
 
 
 def test_a_row_moves_the_whole_tree_no_further_than_was_counted():
-    """The vector of all nodes with and without one row, without noise: one node a level, whatever the day."""
+    """The vector of all nodes with and without one row, without noise: one node per level, whatever the day."""
     for day in range(8):
         nodes = [n for n in {node for last in range(1, 9) for node in _all_nodes(last)} if _holds(n, day)]
         assert len(nodes) == ContinualRelease(PHI, 1.0, periods=8, public_map=True).levels

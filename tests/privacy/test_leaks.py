@@ -285,11 +285,11 @@ def test_only_where_nobody_knows_somebody_has_to_say_that_the_map_is_public(rows
     drawn = sl.FourierFeatures.draw(dim=2, size=20, scale=1.0, seed=0)
     for phi, known in (
         (sl.design(rows, n_components=2, size=20), "from a sample"),
-        (drawn, "does not know"),
-        (given.standardized(rows.mean(0), rows.std(0)), "does not know"),
-        (given.with_encoder(sl.Encoder.fit(_frame(rows))), "does not know"),
-        (given.replace(center=rows.mean(0)), "does not know"),
-        (sl.FeatureMap.from_recipe(given.recipe()), "does not know"),
+        (drawn, "nothing says how it was chosen"),
+        (given.standardized(rows.mean(0), rows.std(0)), "nothing says how it was chosen"),
+        (given.with_encoder(sl.Encoder.fit(_frame(rows))), "nothing says how it was chosen"),
+        (given.replace(center=rows.mean(0)), "nothing says how it was chosen"),
+        (sl.FeatureMap.from_recipe(given.recipe()), "nothing says how it was chosen"),
     ):
         s = sl.sketch(_frame(rows) if phi.encoder else rows, phi)
         with pytest.raises(ValueError, match=known):
@@ -326,7 +326,7 @@ def test_a_map_file_says_where_the_map_comes_from(rows, tmp_path):
     exact, out = tmp_path / "x.sketch", tmp_path / "p.sketch"
     assert main(["sketch", str(path), "-f", str(phi), "-o", str(exact)]) == 0
     command = ["privatize", str(exact), "-o", str(out), "--epsilon", "1"]
-    assert main(command) != 0  # the sketch does not know
+    assert main(command) != 0  # nothing says how the map was chosen
     assert main([*command, "--features", str(phi)]) == 0
     assert sl.load(out).privacy.details["map"] == "chosen from bounds that were given as public"
     other = tmp_path / "other.json"

@@ -80,7 +80,7 @@ def test_survives_in_the_file(path):
 
 
 def test_a_new_ledger_needs_a_budget(path):
-    with pytest.raises(sl.LedgerFileError, match="needs a budget"):
+    with pytest.raises(sl.LedgerFileError, match="give its budget"):
         Ledger(path)
     with pytest.raises(ValueError, match="epsilon must be positive"):
         Ledger(path, epsilon=0.0)

@@ -26,7 +26,7 @@ PHI = draw(dim=2, size=12, scale=1.0, seed=0)
 MAPS = {
     "fourier": PHI,
     "one bit": draw(dim=2, size=12, scale=1.0, seed=0, quantized=True),
-    "some features a row": draw(dim=2, size=12, scale=1.0, seed=0, features_per_row=3),
+    "some features per row": draw(dim=2, size=12, scale=1.0, seed=0, features_per_row=3),
     "products": sl.QuadraticFeatures.draw(dim=2, radius=2.0),
     "random squares": sl.QuadraticFeatures.draw(dim=2, size=5, variant="sphere", radius=2.0),
     "histograms": HistogramFeatures.draw([-4, -4], [4, 4], cells=5),

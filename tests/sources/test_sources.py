@@ -345,7 +345,7 @@ def test_unknown_options_are_refused():
         sl.sketch(np.zeros((2, 1)), sl.FourierFeatures.draw(dim=1, size=5, scale=1.0), column=[0])
     with pytest.raises(TypeError, match="did you mean 'weight_column' or 'sample_weight'"):
         sl.read(np.zeros((2, 2)), weights=np.ones(2))
-    with pytest.raises(TypeError, match="'nonsense': there are columns, weight_column"):
+    with pytest.raises(TypeError, match="'nonsense': the options for rows are columns, weight_column"):
         sl.read(np.zeros((2, 2)), nonsense=1)
 
 

@@ -115,12 +115,12 @@ def test_sketches_that_were_chosen_elsewhere_stay_chosen(store):
 
 
 def test_the_bound_on_users_survives_a_store(store):
-    """Three rows a user went in, and the release claimed epsilon for one."""
+    """Three rows per user went in, and the release claimed epsilon for one."""
     who = np.arange(600) % 50
     store.ingest(ROWS, PHI, **KEYED, user=who, max_rows_per_user=3, source="may")
     s = store.query().sketch()
     assert s.count == 150
-    assert (s.origin.rows_per_user, s.origin.user) == (3, "an array")  # of one pass: once, not once a cell
+    assert (s.origin.rows_per_user, s.origin.user) == (3, "an array")  # of one pass: once, not once per cell
     assert privatize(s, 1.0, public_map=True).privacy.records_per_user == 3
     with pytest.raises(ValueError, match="up to 3 rows of one user"):
         privatize(s, 1.0, records_per_user=1, public_map=True)

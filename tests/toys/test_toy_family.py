@@ -8,7 +8,7 @@ from sketchlearn.designs.gmm import design_gmm
 
 
 class Laplace(Family):
-    """The elliptic Laplace law with one variance a component, ``e(w) = 1 / (1 + |w|^2 s / 2)``."""
+    """The elliptic Laplace law with one variance per component, ``e(w) = 1 / (1 + |w|^2 s / 2)``."""
 
     name = "laplace"
 

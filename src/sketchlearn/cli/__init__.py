@@ -1,6 +1,6 @@
 """The command line: ``sketchlearn VERB ...``.
 
-One verb a file in ``verbs/``: a function that :func:`sketchlearn.cli.options.verb` makes a verb; files are found by
+One verb per file in ``verbs/``: a function that :func:`sketchlearn.cli.options.verb` makes a verb; files are found by
 themselves.
 """
 

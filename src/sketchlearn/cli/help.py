@@ -76,7 +76,7 @@ class Commands(TyperGroup):
             if said.startswith("No such command") and "mean" not in said:
                 first = next(iter(self.commands))
                 error.message = (
-                    f"{ctx.info_name} {args[0]}: first choose one of {', '.join(self.commands)}, e.g. "
+                    f"{ctx.info_name} {args[0]}: a command must come first ({', '.join(self.commands)}), e.g. "
                     f"'{ctx.command_path} {first} {args[0]}'"
                 )
             raise

@@ -63,7 +63,7 @@ Budget = Annotated[
 ]
 DecodingEngine = Annotated[
     Literal["cpu", "gpu"],
-    option("Where to search; gpu pays from about a hundred clusters.", "--engine", callback=_decoding_engine),
+    option("Where to search; gpu is faster from about a hundred clusters on.", "--engine", callback=_decoding_engine),
 ]
 Output = Annotated[str, option("File to write; - for standard output.", "--output", "-o")]
 Columns = Annotated[
@@ -83,7 +83,7 @@ Missing = Annotated[
 ]
 Query = Annotated[str | None, option("SQL query that returns the rows.", "--query")]
 Dataset = Annotated[str | None, option("Array inside an HDF5 file or a Zarr group.", "--dataset")]
-Format = Annotated[FileFormat | None, option("File format, if the suffix doesn't tell.", "--format")]
+Format = Annotated[FileFormat | None, option("File format, if the suffix doesn't show it.", "--format")]
 Dtype = Annotated[Literal["float32", "float64"] | None, option("Read numbers with this precision.", "--dtype")]
 Delimiter = Annotated[str | None, option("Column separator of CSV files, e.g. ';' or tab.", "--delimiter")]
 Decimal = Annotated[str | None, option("Decimal sign in CSV files: . or ,", "--decimal")]

@@ -70,7 +70,7 @@ def working(text: str) -> Any:
 
 
 def emit(facts: dict[str, Any], as_json: bool, text: str | None = None) -> None:
-    """The result on standard output: JSON, or text (by default one fact a line)."""
+    """The result on standard output: JSON, or text (by default one fact per line)."""
     if as_json:
         typer.echo(json.dumps(facts, indent=2, default=str, allow_nan=False))
     elif text is not None:

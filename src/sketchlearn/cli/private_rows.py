@@ -1,4 +1,4 @@
-"""A private sketch of rows in one go: what `privatize` does with files that hold no sketch."""
+"""A private sketch of rows in one command: what `privatize` does with files that hold no sketch."""
 
 from __future__ import annotations
 

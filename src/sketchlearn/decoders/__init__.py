@@ -173,7 +173,7 @@ def check_components(
         raise ValueError(f"the number of components must be a positive integer, got {n_components!r}")
     if tables:
         if not isinstance(sketch, SketchTable):
-            raise TypeError(f"expected a table with one sketch a class, got {type(sketch).__name__}")
+            raise TypeError(f"expected a table with one sketch per class, got {type(sketch).__name__}")
         return int(n_components)
     if not isinstance(sketch, Sketch):
         raise TypeError(f"expected a sketch, got {type(sketch).__name__}")

@@ -115,7 +115,7 @@ def location(sketch: Sketch) -> Array:
 def _climb_ladder(problem: Problem, rng: np.random.Generator, frequencies: int) -> MixtureSolution:
     """The fewest components that explain the sketch, or the most that do well.
 
-    They have at most two thirds of a parameter a frequency, as more change little, and half a parameter a row.
+    They have at most two thirds of a parameter per frequency, as more change little, and half a parameter per row.
     """
     parameters = min(_FULL * 2 * problem.size, 2 / 3 * frequencies, problem.n / 2)
     most = max(1, int(parameters / (2 * problem.dim + 1)))

@@ -1,4 +1,4 @@
-"""What must speak for a model besides a small misfit: rows enough for its numbers, the box of the rows, and a gain.
+"""What must support a model besides a small misfit: enough rows for its numbers, the box of the rows, and a gain.
 
 A sketch is an average.  Averages don't show a few rows far away, or how narrow a column is that counts little, and a
 rich model explains any average of few rows.  These tests use what else is known.  They give a doubt in words, or

@@ -26,7 +26,7 @@ from sketchlearn.models.mixture import Mixture
 
 _TILE = 2**17  # numbers of a tile, which should stay in the cache
 _WHOLE = 2**20  # numbers of an array that is made in one piece: beyond, tiles take a third of the time
-_EACH = 8  # frequencies an atom, at least, that tell weights: errors of one in six are left to the descent that follows
+_EACH = 8  # frequencies per atom for the weights, at least: the descent that follows corrects errors of one in six
 _LOW = 0.5  # frequencies below see the data as one blob
 
 

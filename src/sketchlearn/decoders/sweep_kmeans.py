@@ -64,7 +64,7 @@ def sweep_kmeans(sketch: Sketch, ks: Iterable[int], *, rng: np.random.Generator,
 def _judged(
     sketch: Sketch, problem: Problem, numbers: list[int], found: list[Found], rng: np.random.Generator
 ) -> Sweep:
-    """The table of what was found, and the number that it speaks for."""
+    """The table of what was found, and the number that it supports."""
     models = [problem.mixture(f.state.with_weights(np.maximum(f.state.weights, 1e-12)).mixture()) for f in found]
     explained = next((model for f, model in zip(found, models, strict=True) if f.ratio <= SLACK), None)
     gaussians = _gaussians(sketch, numbers[-1], rng)

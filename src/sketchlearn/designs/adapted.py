@@ -1,8 +1,8 @@
 """A second feature map for mixtures, designed from a first model: frequencies of each component's own width and shape.
 
-A component with covariance S is told by frequencies of length about one in the metric of S: ``w = S^-1/2 r u``, with an
-adapted radius r and a direction u (Keriven 2017, equation 5.10).  A first design has one metric for all components,
-because a pilot doesn't know theirs.  A model does.
+A component with covariance S is determined by frequencies of length about one in the metric of S:
+``w = S^-1/2 r u``, with an adapted radius r and a direction u (Keriven 2017, equation 5.10).  A first design has one
+metric for all components, because a pilot doesn't know theirs.  A model does.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def design_class_mixtures(
     seed: int = 0,
     weights: Array | None = None,
 ) -> FourierFeatures:
-    """A map for one mixture a class, designed from the rows about their class means: a shift changes no width.
+    """A map for one mixture per class, designed from the rows about their class means: a shift changes no width.
 
     Examples
     --------

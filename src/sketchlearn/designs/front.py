@@ -233,7 +233,7 @@ def design_request(
     drawn: tuple[str, bool, int | None] = ("dense", False, None),
     any_units: bool = False,
 ) -> FeatureMap:
-    """The map for a request whose sample is a pilot: what all doors have in common.
+    """The map for a request whose sample is a pilot: what all entry points have in common.
 
     `request`: with `standardize` if columns should count in units of their spread. `names`: names of the columns, which
     become part of the map. `designer`: by default the one that is registered for the task. `indicators`: columns that
@@ -311,7 +311,7 @@ def design_source(
     rows, weights, box = source.pilot(PILOT_ROWS, seed, missing is not None)
     if len(rows) < min(n_components, PILOT_ROWS):
         raise InputError(
-            f"a design for {counted(n_components, 'component')} needs at least as many valid rows, the data has "
+            f"a design for {counted(n_components, 'component')} needs at least as many valid rows, but the data has "
             f"{len(rows)}: ask for fewer components with ",
             Option("n_components"),
         )

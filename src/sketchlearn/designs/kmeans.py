@@ -1,4 +1,4 @@
-"""Feature maps for k-means: multi-scale frequencies in the metric that k-means is asked in.
+"""Feature maps for k-means: multi-scale frequencies in the metric of k-means.
 
 Radii are log-uniform from the size of the whole data set to the expected separation of k clusters, then
 fall off slowly; directions are orthogonal blocks, radii stratified; isotropic, because k-means is a

@@ -78,8 +78,8 @@ class Request:
         if wrong.any():
             i = int(np.argmax(wrong))
             raise ValueError(
-                f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower must be below the upper, and both be "
-                f"within {FARTHEST:.3g}"
+                f"bounds of column {i} are [{lower[i]}, {upper[i]}]: the lower bound must be below the upper "
+                f"bound, and both must lie between -{FARTHEST:.3g} and {FARTHEST:.3g}"
             )
         return lower, upper
 
@@ -161,9 +161,9 @@ def register_design(
         What columns count in: their own units, unless the request says otherwise (``"rows"``); their spread, which the
         designer sees to (``"own"``), or which rows are divided by unless the request says no (``"columns"``), or only
         where columns have units that can't be the same (``"unlike"``).  Where the task depends on units
-        (``"distances"``), the owner of the rows hears of columns that hardly count.
+        (``"distances"``), the user is warned of columns that hardly count.
     outliers : bool
-        Whether the owner of the rows should hear of values far from all others.
+        Whether the user is warned of values far from all others.
     missing : bool
         Whether it takes ``missing="pairs"``, for rows with missing entries.
 

@@ -207,7 +207,10 @@ class FeatureMap(SumAlgebra, ABC):
             if not all(isinstance(name, str) for name in columns) or len(set(columns)) != len(columns):
                 raise ValueError(f"columns must be different names, got {columns!r}")
             if len(columns) != self.dim:
-                raise ValueError(f"{len(columns)} column names for a map of {self.dim} columns")
+                raise ValueError(
+                    f"the map has {self.dim} column{'s' * (self.dim != 1)}, but {len(columns)} names are given: give "
+                    "one name for each column (and, if the map comes from bounds, bounds for each column)"
+                )
         return self._with(columns=columns)
 
     def _with(self: _M, **changes: Any) -> _M:

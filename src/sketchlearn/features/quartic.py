@@ -41,7 +41,7 @@ class ProjectedMoments(NamedTuple):
 
 
 def usual_radius(dim: int) -> float:
-    """Where whitened rows are clipped unless something speaks for less: few rows of usual data are."""
+    """Where whitened rows are clipped unless a smaller radius is better: few rows of usual data are."""
     return max(5.0, 2.0 * float(dim) ** 0.5)
 
 

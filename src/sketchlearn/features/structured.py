@@ -2,7 +2,7 @@
 
 A block of ``p = 2**q >= dim`` frequencies is ``S M``, S the radii, and M one of
 
-- ``"hadamard"``: ``p**-1.5 H D3 H D2 H D1`` with three diagonals of random signs; orthonormal, a few bits a frequency.
+- ``"hadamard"``: ``p**-1.5 H D3 H D2 H D1`` with three diagonals of random signs; orthonormal; few bits per frequency.
   Its rows take few values where p is small, and the mean kernel is then visibly not Gaussian: refused below p = 16;
 - ``"gr2"``: ``H G H D2 H D1 / (p |G|)`` with a diagonal G of normal numbers;
 - ``"fastfood"``: ``H G P H D1 / (sqrt(p) |G|)`` with a random permutation P.

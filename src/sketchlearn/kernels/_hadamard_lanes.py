@@ -117,7 +117,7 @@ def _summed(typingctx, src, factors, dither, cosines, sines, turns):
 
 @intrinsic
 def _turn(typingctx, rows, stride, columns, count):
-    """As many rows as there are lanes, their first `count` columns (a multiple of the lanes), one vector a column."""
+    """As many rows as there are lanes, their first `count` columns (a multiple of the lanes), one vector per column."""
 
     def codegen(context, b, sig, args):
         rows, stride, columns, count = args

@@ -29,7 +29,7 @@ _COMPONENTS, _DRAWS, _FEWEST = 3, 20_000, 50  # of a rough model of the rows; ro
 class CompressiveAnomalyDetector(OutlierMixin, Predicts, ScoresRows):  # type: ignore[misc]
     """Anomalies by their distance from usual rows in feature space, learned from one sketch.
 
-    The sketch holds the exact mean and covariance of some hundred Fourier features. The score of a row is the
+    The sketch holds the exact mean and covariance of a few hundred Fourier features. The score of a row is the
     Mahalanobis distance of its features, as in kernel principal components with all of them. Nothing is decoded:
     learning takes one eigendecomposition. Sketches of usual rows can be added, and rows that turn out to be unusual can
     be subtracted.

@@ -1,4 +1,4 @@
-"""Classification from one sketch a class."""
+"""Classification from one sketch per class."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         k = self._fitting(phi.dim, self.sketch_.effective_count)
         if self.n_components == "auto" and k > 1:
             found = self._decoded(1, seed, **shape)
-            if found.reliable:  # nothing in the sketch speaks for more
+            if found.reliable:  # nothing in the sketch supports more
                 return found
         found = self._decoded(k, seed, **shape)
         return found

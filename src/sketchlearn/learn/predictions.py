@@ -56,7 +56,7 @@ def _labelled(model: Model, source: Source, proba: bool, name: str | None) -> It
     reading = source.stream(_ROWS)
     workers = min(4, os.cpu_count() or 1)
     waiting: deque[Future[dict[str, Any]]] = deque()
-    with single_blas_thread, ThreadPoolExecutor(workers) as pool:  # one thread a batch is enough
+    with single_blas_thread, ThreadPoolExecutor(workers) as pool:  # one thread per batch is enough
         try:
             for batch in reading:
                 _check_width(model, source, batch)

@@ -119,7 +119,7 @@ def _chebyshev(scaled: Any, signals: AnyArray) -> Iterator[AnyArray]:
 def _moments(scaled: Any, signals: AnyArray) -> Iterator[Array]:
     """Traces of the Chebyshev polynomials up to twice a degree that doubles, estimated by the signals.
 
-    ``2 T_i T_j = T_(i+j) + T_|i-j|`` gives two traces a product.  The first trace, n, is known.
+    ``2 T_i T_j = T_(i+j) + T_|i-j|`` gives two traces per product.  The first trace, n, is known.
     """
     found: list[float] = []
     before: AnyArray = signals

@@ -235,7 +235,7 @@ class CompressiveVerifier(TableEstimator):
         return self
 
     def adapted(self, name: Any) -> Mixture:
-        """The mixture of an enrolled speaker: the background with the means that the sketch speaks for.
+        """The mixture of an enrolled speaker: the background with the means that the sketch supports.
 
         Parameters
         ----------

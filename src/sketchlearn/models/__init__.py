@@ -1,4 +1,4 @@
-"""What decoders return: one frozen class a task, with certificate, words, prediction and a JSON file."""
+"""What decoders return: one frozen class per task, with certificate, words, prediction and a JSON file."""
 
 from sketchlearn.models.anomaly import AnomalyModel
 from sketchlearn.models.base import MODELS, Model, register_model

@@ -113,7 +113,7 @@ class AnomalyModel(Model):
         return np.asarray(scores / np.maximum(1.0 - scores / self.effective_rows, 1e-3))
 
     def threshold(self, share: float, draws: AnyArray | None = None) -> float:
-        """The score that a share of new rows exceeds: that of normal features, or more, if draws speak for it.
+        """The score that a share of new rows exceeds: that of normal features, or more, if draws show that.
 
         Draws from a model of the rows have larger scores than rows, where the model fills what rows leave empty.  But
         the mean score of rows is known, so that draws only have to tell how far above the mean a score may be.

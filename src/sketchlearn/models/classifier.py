@@ -173,7 +173,7 @@ class ClassifierModel(Model):
         if self.linear is not None:
             return []
         right = float(self.counts @ np.diag(self.typical) / self.counts.sum())
-        return [(f"{right:.1%}", "told right, if the densities are true")]
+        return [(f"{right:.1%}", "labelled right, if the densities are true")]
 
     def table(self) -> Table:
         """Rows, share and what the rows of a class typically get."""
@@ -261,7 +261,7 @@ class ClassifierModel(Model):
 
 
 def _mixtures(reader: Reader, dim: int | None) -> tuple[Mixture, ...]:
-    """A density a class, of so many columns; None: of the columns of the model."""
+    """One density per class, of so many columns; None: of the columns of the model."""
     given = reader.facts["mixtures"]
     if not isinstance(given, list):
         raise reader.fail("the field 'mixtures' should be a list")

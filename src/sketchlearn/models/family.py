@@ -57,7 +57,7 @@ class FamilyModel(ComponentModel):
         raise TypeError("a family model can't predict: the density of the family is unknown")
 
     def own_columns(self) -> list[Column]:
-        """Facts that are one number a component."""
+        """Facts that are one number per component."""
         return [Column(name, value) for name, value in self.facts.items() if np.shape(value) == (self.size,)]
 
     @classmethod

@@ -44,8 +44,8 @@ class ClusterModel(ComponentModel):
     closest : float
         Distance of a pair of clusters, taken as one, that would have been noticed, at the worst cluster.
     excess_cost, excess_cost_bound : float
-        Estimated excess of the cost over the best on all rows, .01 for one per cent, and a bound that holds for nine in
-        ten sets of rows; NaN where nothing can be said: noise was added, or the box of the rows is not known.
+        Estimated excess of the cost over the best on all rows, .01 for one per cent, and an upper bound for nine in ten
+        sets of rows. NaN if the sketch has additive noise, or if the box of the rows is not known.
     strays : tuple
         Places far from all clusters with a few rows each: (place, rows).  A file leaves them out.
 

@@ -33,8 +33,8 @@ class GaussianMixtureModel(ComponentModel):
     means_std, weights_std : ndarray (k, d), (k,), or None
         Standard errors of means and weights, where the last step was taken in the metric of the sampling noise.
     excess_nats, excess_nats_bound : float
-        Estimate of how far the log-likelihood of a row is below that of the best mixture of this size, and a bound that
-        holds for nine in ten sets of rows; NaN where nothing can be said.
+        Estimate of how far the log-likelihood of a row is below that of the best mixture of this size, and an upper
+        bound for nine in ten sets of rows. NaN where nothing can be said.
     deviation : float
         Relative standard deviation of the noise floor (counting correlations if the ratio is above 1.5).
     unreliable : tuple of int

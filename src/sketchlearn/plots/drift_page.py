@@ -41,7 +41,7 @@ def drift_report(
     title : str, optional
         Heading; by default how many sketches differ.
     alpha : float
-        The rate of false alarms that was asked for.
+        The accepted rate of false alarms.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def _tiles(alarms: Sequence[Alarm], differ: list[Alarm], alpha: float) -> list[t
         (f"{len(differ):,}", "differ"),
         (f"{large:,}", "of them by a large effect"),
         (f"{rows:,.0f}", "rows"),
-        (f"{alpha:g}", "rate of false alarms that was asked for"),
+        (f"{alpha:g}", "accepted rate of false alarms"),
     ]
 
 

@@ -105,5 +105,5 @@ def public_bounds(bounds: Any, names: Sequence[str]) -> dict[str, tuple[float, f
         if name not in names:
             raise ValueError(f"bounds are given for {name!r}, which is not a column of numbers")
         if not -math.inf < low < high < math.inf:
-            raise ValueError(f"bounds of {name!r} are {low} and {high}: the lower must be below the upper")
+            raise ValueError(f"bounds of {name!r} are {low} and {high}: the lower bound must be below the upper bound")
     return {name: (float(low), float(high)) for name, (low, high) in bounds.items()}

@@ -45,7 +45,7 @@ class Spent:
     Attributes
     ----------
     epsilon, delta : float
-        What holds.
+        The guarantee.
     rho : float or None
         The same in zero-concentrated privacy.
     by : str

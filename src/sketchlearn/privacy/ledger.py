@@ -168,7 +168,8 @@ class Ledger:
         found = self._found()
         if found is None:
             if epsilon is None:
-                raise LedgerFileError(f"{self.path}: there is no such ledger; a new one needs a budget (epsilon)")
+                how = "to make a new one, give its budget (epsilon)"
+                raise LedgerFileError(f"{self.path}: there is no such ledger; {how}")
             self.epsilon, self.delta = float(epsilon), float(delta or 0.0)
             if not (math.isfinite(self.epsilon) and self.epsilon > 0.0):
                 raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")

@@ -164,7 +164,7 @@ def _pure(
 
 
 def _of_matrices(bounds: Bounds, epsilon: float, relation: str, records_per_user: int) -> list[Mechanism]:
-    """Noise of a symmetric matrix, for all products of up to some hundred columns."""
+    """Noise of a symmetric matrix, for all products of up to a few hundred columns."""
     matrix = bounds.matrix
     if matrix is None or not 2 < matrix.columns <= matrices.LARGEST:
         return []

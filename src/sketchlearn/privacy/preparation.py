@@ -263,7 +263,7 @@ def privatize_rows(
     progress: bool | Report | None = None,
     **reading: Any,
 ) -> tuple[Sketch, Preparation]:
-    """From a table to a private sketch in one go: preparation, map, pass and release under one guarantee.
+    """From a table to a private sketch in one call: preparation, map, pass and release under one guarantee.
 
     Missing numbers are filled.  Rows that hold infinity are left out.
 

@@ -1,7 +1,7 @@
 """How many quadratic features to release for principal components.
 
 All products of columns, where that is possible: with delta their noise does not grow with their number, and without it
-matrix noise (:mod:`sketchlearn.privacy.matrices`, up to some hundred columns) has eigenvalues that grow only like the
+matrix noise (:mod:`sketchlearn.privacy.matrices`, up to a few hundred columns) has eigenvalues that grow only like the
 columns.  A component of variance c shows beside noise of variance v of each product where c is above ``2 sqrt(d v)``,
 the edge of the semicircle that the eigenvalues of the noise fill.
 

@@ -334,7 +334,7 @@ def map_origin(
         return "chosen from bounds that were given as public"
     if features.provenance.startswith(OTHER_DATA):
         return f"chosen from {features.provenance}"
-    known = f"it was chosen from {features.provenance}" if features.provenance else "the sketch does not know"
+    known = f"it was chosen from {features.provenance}" if features.provenance else "nothing says how it was chosen"
     raise InputError(
         f"the feature map may have been chosen from these rows ({known}): then its centre and scale "
         "would be published without noise. Do one of three things: design the map from public ",
@@ -342,6 +342,8 @@ def map_origin(
         "; give the rows instead of the sketch (privatize_rows in Python), so that a part of the budget pays for the "
         "map; or, if you know that the map is public, confirm it with ",
         Option("public_map", True),
+        " (a saved sketch doesn't say that its map was designed from bounds; the command privatize reads this from the "
+        "map file, given with --features)",
     )
 
 

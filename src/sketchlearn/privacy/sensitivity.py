@@ -6,7 +6,7 @@ lengths of these pairs.  Two reaches belong to a map: of one row that is added o
 replaced by another.
 
 A kind of map that is not known here gives its own bounds by a method ``row_bounds()``, or registers a function with
-:func:`register_bounds`.  Bounds hold for *every* row, whatever the frequencies: never an average, never a high
+:func:`register_bounds`.  Bounds are valid for *every* row, whatever the frequencies: never an average, never a high
 probability.  That rules out features kept by independent coin flips (a row may keep all of them), and allows a group of
 `r` of them (:func:`phase_bounds` with r kept features).
 """

@@ -1,4 +1,4 @@
-"""Private tables: one noisy sketch a group, and which groups there are.
+"""Private tables: one noisy sketch per group, and which groups there are.
 
 A row is in one group, so all groups together are one long vector that one person moves no further than the sums of one
 group: every group gets the noise of a single release, and the whole table has the guarantee of one (parallel

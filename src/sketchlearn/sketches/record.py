@@ -139,7 +139,7 @@ class PrivacyRecord:
         )
         lines = [made, promise, count, premises]
         if "NOT PRIVATE" in noise:
-            lines.insert(0, f"WARNING: the noise was {noise}: none of what follows holds.")
+            lines.insert(0, f"WARNING: the noise was {noise}: nothing that follows is guaranteed.")
         return lines
 
     def _people(self, rows: str) -> str:

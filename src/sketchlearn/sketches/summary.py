@@ -49,7 +49,7 @@ def facts(sketch: Sketch) -> dict[str, str]:
 
 
 def _promise(record: PrivacyRecord) -> str:
-    people = "" if record.records_per_user == 1 else f", up to {record.records_per_user} rows a person"
+    people = "" if record.records_per_user == 1 else f", up to {record.records_per_user} rows per person"
     return (
         f"yes: epsilon {record.epsilon:.4g}, delta {record.delta:.3g} ({record.relation}{people}), noise by "
         f"{record.mechanism} with standard deviation {record.sums_variance**0.5:.4g} grid units per sum and "

@@ -282,13 +282,13 @@ class Sketch:
         left, right = at_bits(self, bits), at_bits(other, bits)
         if right[1] > left[1]:
             raise ValueError(
-                f"can't subtract a sketch of {in_words(other.count)} rows from one of {in_words(self.count)}: "
-                "it was never added"
+                f"can't subtract a sketch of {in_words(other.count)} rows from one of {in_words(self.count)}, "
+                "so it was never added"
             )
         if other.skipped > self.skipped:
             raise ValueError(
-                f"can't subtract a sketch with {other.skipped} skipped rows from one with {self.skipped}: "
-                "it was never added"
+                f"can't subtract a sketch with {other.skipped} skipped rows from one with {self.skipped}, "
+                "so it was never added"
             )
         outside = (other.lower < self.lower) | (other.upper > self.upper)
         if other.weight and outside.any():

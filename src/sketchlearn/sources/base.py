@@ -414,7 +414,7 @@ def open_source(data: Any, selection: Selection | None = None) -> Source:
             return replace(source, settings=chosen.settings(), **bound)  # type: ignore[arg-type]
     raise TypeError(
         f"can't read rows from {type(data).__name__}: give a path, a 2-D array, a frame, an Arrow stream, or an "
-        "iterable of 2-D batches"
+        "iterable of 2-D batches (estimators learn from a sketch with fit_sketch)"
     )
 
 
@@ -469,7 +469,7 @@ def read(data: Any, *, group_by: Any = None, **options: Unpack[ReadOptions]) -> 
     dataset : str, optional
         Name of the array inside an HDF5 file or a Zarr group.
     format : str, optional
-        The format of files whose suffix doesn't tell it: "parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5",
+        The format of files whose suffix doesn't show it: "parquet", "csv", "tsv", "arrow", "jsonl", "npy", "hdf5",
         "zarr", "sqlite", "duckdb".
     dtype : {"float32", "float64"}, optional
         Read all columns as this type.  Text is read as float64 by default; say "float32" for text that was

@@ -52,7 +52,7 @@ def of_dataset(
     keys: list[str],
     selection: Selection,
 ) -> Source:
-    """Row groups of a pyarrow dataset with one fragment a file; `keys` are columns that are not in the files."""
+    """Row groups of a pyarrow dataset with one fragment per file; `keys` are columns that are not in the files."""
     parts: list[Part] = []
     first: Layout | None = None
     for path, fragment, values in zip(files.paths, dataset.get_fragments(), constants, strict=True):

@@ -219,7 +219,7 @@ def format_of(paths: tuple[str, ...], format: str | None = None) -> str:
     for path, name in names.items():
         if name is None:
             raise SourceError(
-                f"{path}: the suffix doesn't tell the format; give ", Option("format"), f", one of {', '.join(FORMATS)}"
+                f"{path}: the suffix doesn't show the format; give ", Option("format"), f", one of {', '.join(FORMATS)}"
             )
     kinds = sorted({str(name) for name in names.values()})
     if len(kinds) > 1:

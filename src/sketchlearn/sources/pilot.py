@@ -1,4 +1,4 @@
-"""The pilot: which rows a feature map is designed from, decided here for every door.
+"""The pilot: which rows a feature map is designed from, decided here for every entry point.
 
 At most :data:`PILOT_ROWS` rows, by priority sampling (Duffield, Lund & Thorup 2007): row i of weight w gets the key
 ``u / w`` with u uniform, the rows with the smallest keys are kept, and each stands for the weight ``max(w, 1 / t)``

@@ -92,7 +92,8 @@ class Selection:
             known = [f.name for f in fields(cls) if f.name != "expected"]
             inside = [name for name in known if unknown[0].rstrip("s") in name]
             near = get_close_matches(unknown[0], known, 1, 0.7) or inside
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
+            guess = f"did you mean {' or '.join(map(repr, near))}?"
+            hint = guess if near else f"the options for rows are {', '.join(known)}"
             raise TypeError(f"unexpected keyword argument {unknown[0]!r}: {hint}")
         columns = options.pop("columns", None)
         if columns is not None:

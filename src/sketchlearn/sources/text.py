@@ -208,7 +208,7 @@ def _check(grammar: Grammar, layout: Layout, schema: Any, first: bytes) -> None:
             if pa.types.is_string(schema.field(name).type) and f"column {name!r}" in str(error):
                 found = _first_word(grammar, first, True, schema.names, name)
                 if found is not None:
-                    where = f"; the first text is {found[1][:40]!r} in row {found[0]}"
+                    where = f"; the first text is {found[1][:40]!r} in row {found[0]} (counting from 0)"
                     raise InputError(*getattr(error, "parts", (str(error),)), where) from None
         raise
 

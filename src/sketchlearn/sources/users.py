@@ -2,7 +2,7 @@
 
 The rows of a user that count are those with the smallest hashes of (user, row, group).  The choice follows from the
 rows alone, so it is the same whatever their order, batches and engine; equal rows have equal hashes, and whichever of
-them is taken, the sums are the same.  Sketches of a few rows a user say more about the users than about the rows: a
+them is taken, the sums are the same.  Sketches of a few rows per user say more about the users than about the rows: a
 user with many rows counts no more than one with few.  Most users have fewer rows than count: rows are hashed only where
 a table of numbers of rows, by some bits of the user, says that somebody may have more.
 

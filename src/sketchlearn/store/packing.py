@@ -1,4 +1,4 @@
-"""Sums of cells as bytes: as few bytes a sum as the largest one needs, in two planes, so that thousands add up at once.
+"""Sums of cells as bytes: as few per sum as the largest one needs, in two planes, so that thousands add up at once.
 
 A sum of n rows is below n * 2**22: of 64 bits, a cell of a hundred rows uses 30, and the lower ones are noise that no
 compressor makes smaller.  Sums of `w` bytes are kept as one plane of the lower bytes (unsigned) and one of the upper

@@ -8,7 +8,7 @@ Change points are found by binary segmentation with the kernel scan statistic: t
 before and after a split, times ``n_a n_b / (n_a + n_b)`` (Harchaoui, Bach and Moulines 2008, without whitening).  Its
 law without a change is that of :func:`sketchlearn.compare`; the largest over all splits gets a Bonferroni bound.
 
-Levels of one check are small (0.1 in a year of days is 0.00027 a day), and p-values hold that far out
+Levels of one check are small (0.1 in a year of days is 0.00027 per day), and p-values hold that far out
 (:mod:`sketchlearn.comparison.squares`).
 """
 

@@ -1,1 +1,1 @@
-"""One verb a file; each has ``register(app)``."""
+"""One verb per file; each has ``register(app)``."""

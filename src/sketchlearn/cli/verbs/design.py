@@ -52,7 +52,7 @@ def design(
     encode: Encode = False,
     missing: Missing = None,
     previous: Annotated[
-        str | None, option("Instead of data: a Gaussian mixture learned before (model.json), whose shapes to resolve.")
+        str | None, option("Instead of data: a Gaussian mixture (model.json) for whose shapes to make the map.")
     ] = None,
     other_data: Annotated[str | None, option("If no later private release contains this data: its name.")] = None,
     *,

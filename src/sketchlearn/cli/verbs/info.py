@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sketchlearn.models import Model
     from sketchlearn.sketches import Sketch
 
-_CANNOT = "single rows, which rows touched the box, order and time of rows, columns that were not read"
+_CANNOT = "single rows, which rows have the smallest or largest values, order and time of rows, columns not read"
 
 
 @verb("info all.sketch")

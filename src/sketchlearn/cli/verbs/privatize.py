@@ -27,7 +27,7 @@ def privatize(
         option("The largest number of rows of one person; by default that of the pass (sketch --user), or 1."),
     ] = None,
     rows: Annotated[
-        int | None, option("A public number of rows, for replace-one if the rows decide how many they are.")
+        int | None, option("For replace-one: a public number of rows, if their number depends on the data.")
     ] = None,
     sample: Annotated[float | None, option("The share of the rows that 'sketch --sample' used.")] = None,
     group: Annotated[list[str] | None, option("For a table: a public list of the groups; repeatable.")] = None,

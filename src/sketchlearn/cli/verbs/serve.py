@@ -36,7 +36,7 @@ def serve(
     secure: Annotated[bool, option("One round of secure aggregation: only the noisy total is learned.")] = False,
     holders: Annotated[int | None, option("With --secure: how many participants are expected.")] = None,
     honest: Annotated[
-        int | None, option("With --secure: how many of them stay to the end at least; more than half.")
+        int | None, option("With --secure: how many of them are sure to stay to the end; more than half.")
     ] = None,
     epsilon: Annotated[float | None, option("With --secure: epsilon of the total.")] = None,
     delta: Annotated[float, option("With --secure: delta of the total.")] = 0.0,

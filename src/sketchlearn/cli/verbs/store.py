@@ -280,8 +280,8 @@ def check(
 ) -> None:
     """Compare the latest period with the time before it: one line of JSON, exit code 10 for an alarm.
 
-    Meant for a timer. One check in every period, over the whole horizon, raises a false alarm with a probability of
-    at most alpha.
+    Meant for a scheduled job. One check in every period, over the whole horizon, raises a false alarm with a
+    probability of at most alpha.
     """
     chosen = _opened(place).query(dataset, where=where)
     with warnings_as_notes():
@@ -349,7 +349,7 @@ def advance(
     until: Annotated[str | None, option("Release the periods that end before this time (UTC); by default now.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Release the periods that are over. Run it after each period, for example from a timer."""
+    """Release the periods that are over. Run it after each period, for example from a scheduled job."""
     public = _opened(place).published(name)
     emit({"released": public.advance(until), **public.facts()}, as_json)
 

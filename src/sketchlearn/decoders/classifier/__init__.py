@@ -1,1 +1,1 @@
-"""Classifiers from one sketch a class: least squares, class densities, or the nearest class mean."""
+"""Classifiers from one sketch per class: least squares, class densities, or the nearest class mean."""

@@ -1,4 +1,4 @@
-"""Class densities and Bayes' rule: normal laws from exact moments, or mixtures decoded from one sketch a class."""
+"""Class densities and Bayes' rule: normal laws from exact moments, or mixtures decoded from one sketch per class."""
 
 from __future__ import annotations
 

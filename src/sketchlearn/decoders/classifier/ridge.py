@@ -1,4 +1,4 @@
-"""Least squares on features, one indicator a class: penalty and band of frequencies by generalised cross-validation.
+"""Least squares on features, one indicator per class: penalty and band of frequencies by generalised cross-validation.
 
 With the indicators t of the classes, ``E|t - W'f - b|^2 + lambda |W|^2`` needs the mean and covariance of the features
 in each class, which the sketches hold.  For every penalty the residual sum and the effective number of parameters
@@ -198,7 +198,7 @@ def _refined(rule: LinearRule, moments: Moments, fit: _Fit) -> LinearRule | Disc
 def one_component(k: int, what: str) -> None:
     """Refuse several components where a class has one."""
     if k != 1:
-        raise ValueError(f"{what} has one component a class, got {k}; decoder='mixture' has several")
+        raise ValueError(f"{what} has one component per class, got {k}; decoder='mixture' has several")
 
 
 def bands_of(features: FeatureMap) -> list[tuple[str, Index]]:

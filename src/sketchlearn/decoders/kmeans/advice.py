@@ -114,7 +114,8 @@ def _remedy(grade: Grade, problem: Problem, names: tuple[str, ...], k: int, what
         logarithm = " or take its logarithm" * (end > 0)
         return f"{first}clip {column}{logarithm} (it reaches {reached}), or use {other}"
     if worst == "coarse":
-        return f"{first}design the map for {k} clusters or more (this one is too coarse), or ask for fewer clusters"
+        finer = f"design a finer map, for more than {k} clusters (this one is too coarse)"
+        return f"{first}{finer}, or ask for fewer clusters"
     larger = max(2 * problem.size, ENOUGH * k * problem.dim)
     return f"{first}make a larger sketch ({larger:,} features; it has {problem.size:,}), or ask for fewer clusters"
 

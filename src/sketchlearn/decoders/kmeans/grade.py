@@ -1,7 +1,7 @@
 """A grade for centres: by how much they cost more than the best on all rows, a bound on it, and where the cost sits.
 
-What :mod:`~sketchlearn.decoders.kmeans.judges` say is added up to an estimate and to a bound that holds for nine in ten
-sets of rows.  The factors are quantile regressions on many data sets (`benchmarks/graded.py` makes and tests them;
+What :mod:`~sketchlearn.decoders.kmeans.judges` say is added up to an estimate and an upper bound for nine in ten sets
+of rows.  The factors are quantile regressions on many data sets (`benchmarks/graded.py` makes and tests them;
 `docs/how-good.md` has the table).
 """
 
@@ -27,10 +27,10 @@ BOUND = (0.0062, 1.68, 5.24, 6.21, 8.03)
 LONGEST, REACH = 0.9, 1.5  # share of the frequencies that are shorter, and radians that a cell should span there
 MOST = 3.0  # excess that a part counts for at most: beyond, all are the same
 _DRAWS = 8_000  # draws that say where the cost sits
-_FEW, _MUCH = 0.01, 0.2  # share of the rows at most, and of their cost at least, that is worth a word
+_FEW, _MUCH = 0.01, 0.2  # share of the rows at most, and of their cost at least, that the verdict mentions
 _MOSTLY = 0.8  # share of the cost of such rows that the columns hold in which they are said to be far
 _APART, _OWN = 2.5, 0.5  # sums of two widths between clusters that are two; share of a cell that is a cluster's own
-_ROWS, _SEEN = 20.0, 0.005  # rows of a cluster that is worth a word, and its share where fits are over-complete
+_ROWS, _SEEN = 20.0, 0.005  # rows of a cluster that the verdict mentions, and its share where fits are over-complete
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ DRAWS, DRAWS_PER_CENTER = 6000, 200  # of a judge: optimism and noise of k-means
 SEEDING, STEPS, TOLERANCE = 3000, 40, 1e-4  # draws that centres are seeded from, Lloyd's iterations, last gain
 REFITTED = 2  # fits that are refitted to halves
 RESOLUTION = 1e-6  # standard deviations of the data: float32 tells no smaller distances apart
-SEEN = 0.01  # tail probability from which on the box has the word
+SEEN = 0.01  # tail probability from which on the box sets the tail
 
 
 class Draws(NamedTuple):

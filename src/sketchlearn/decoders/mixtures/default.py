@@ -217,7 +217,7 @@ def _grade(run: Decoding, box: tuple[Array, Array], names: tuple[str, ...]) -> N
             verdict = f"Not certified. The misfit is {found.ratio:.2f} times the noise floor, but {doubt}."
             run.solution = replace(found, code=Code.UNDETERMINED, verdict=verdict, means_std=None, weights_std=None)
         return
-    why = "how many nats per row are lost is asked of densities that explain the sketch"
+    why = "densities that explain the sketch estimate how many nats per row are lost"
     run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
     judged: verdicts.Verdict = found.code, found.verdict
     if certificate.ratio > certificate.limit:  # the grade says what to do

@@ -1,6 +1,6 @@
 """Over-complete mixtures for data that no simple model explains: more components than clusters, with own covariances.
 
-Each fit is a greedy search for about three components a cluster, then diagonals, then a few factors, shrunk to the
+Each fit is a greedy search for about three components per cluster, then diagonals, then a few factors, shrunk to the
 pooled diagonal in proportion to the misfit.  Fits from several seeds are independent, and pooled by the caller.
 """
 
@@ -53,7 +53,7 @@ class Fitted:
 def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[Fitted]:
     """Some independent fits with full covariances, for data in which a search found k components of one width."""
     k, d = found.means.shape
-    extra = 10 if d <= 20 else 5  # besides two a cluster: few clusters need more to show their shapes
+    extra = 10 if d <= 20 else 5  # besides two per cluster: few clusters need more to show their shapes
     components = min(2 * k + min(k, extra), max(problem.size // (2 * (d + 2)), k))
     # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
     rank = min(_rank(d), max(8 * problem.size // (components * d) - 2, 1))

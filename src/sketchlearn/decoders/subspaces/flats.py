@@ -2,7 +2,7 @@
 
 Component j of subspace l is ``N(o_l + U_l a_j, U_l L_j L_j' U_l' + s^2 I)``: a Gaussian with a diagonal and a few
 factors (:mod:`sketchlearn.decoders.families.factors`) whose mean and factors lie in a subspace that several share.
-There are dim times as many numbers a subspace as columns to follow the noise with, not half their square.
+There are dim times as many numbers per subspace as columns to follow the noise with, not half their square.
 """
 
 from __future__ import annotations
