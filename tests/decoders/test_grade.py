@@ -222,7 +222,7 @@ def test_one_feature_has_a_grade_without_halves() -> None:
     sketch = sl.sketch(OBLONG, sl.design(OBLONG[:2000], n_components=1, size=1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(sl.DataWarning, match=r"1 cluster in .* are .* numbers.* arbitrary\. Sketch the rows again"):
+        with pytest.raises(sl.DataWarning, match=r"1 cluster in .* has .* numbers.* arbitrary\. Sketch the rows again"):
             sl.decode(sketch, 1)
         warnings.simplefilter("ignore", sl.DataWarning)
         assert np.isfinite(sl.decode(sketch, 1, random_state=0).excess_cost)

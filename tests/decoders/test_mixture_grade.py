@@ -104,10 +104,13 @@ def test_the_divergence_is_that_of_normal_laws(setting: Setting) -> None:
 
 
 def test_the_excess_is_what_the_best_has_more_and_zero_for_the_best(setting: Setting) -> None:
-    """Of a mean that is off by m in three columns 3 m^2 / 2; the standard error for the best is sqrt(2 p) / 2 n."""
+    """Of a mean that is off by m in three columns 3 m^2 / 2, with standard error m sqrt(3 / n) of n draws.
+
+    The standard error for the best is sqrt(2 p) / 2 n.
+    """
     judge, m = normal(0.0, 1.0), 0.2
     off = grades._excess(judge, normal(m, 1.0).mixture(), setting)
-    assert off == pytest.approx(1.5 * m**2, rel=0.1)
+    assert off == pytest.approx(1.5 * m**2, abs=4.0 * m * np.sqrt(3.0 / (2.0 * grades.DRAWS)))
     assert abs(grades._excess(judge, judge.mixture(), setting)) < 4.0 * np.sqrt(18.0) / (2.0 * grades.DRAWS)
 
 

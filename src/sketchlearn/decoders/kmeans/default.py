@@ -467,7 +467,7 @@ def _check_size(problem: Problem, k: int) -> None:
     asked, held = k * (problem.dim + 1), 2 * problem.size
     if asked > held:
         what = f"{counted(k, 'cluster')} in {counted(problem.dim, 'column')}"
-        few = f"have {asked:,} unknown numbers, but the sketch has only {held:,}"
+        few = f"{'has' if k == 1 else 'have'} {asked:,} unknown numbers, but the sketch has only {held:,}"
         most = held // (problem.dim + 1)
         advice = f"Ask for at most {most:,}, or sketch" if most else "Sketch"
         warn(
