@@ -99,6 +99,24 @@ def test_a_regression_by_a_mixture(folder, tmp_path, run):
     assert not (tmp_path / "x.json").exists()
 
 
+def test_a_regression_by_linear_maps(tmp_path, run):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    X[:, 1:] += X[:, :1]
+    reg = sl.CompressiveMixtureRegressor(1, covariance="diag", random_state=0).fit(X[:, :1], X[:, 1:])
+    phi = reg.sketch_.features.with_columns(["a", "b", "c"])
+    sl.sketch(X, phi).save(tmp_path / "all.sketch")
+    arguments = ["learn", "mixture-regression", tmp_path / "all.sketch", "-k", "1", "--json", "-o"]
+    code, _, err = run(*arguments, tmp_path / "model.json", "--target", "b,c")
+    assert code == 0, err
+    model = sl.Model.load(tmp_path / "model.json")
+    assert (model.predictors, model.targets) == (("a",), ("b", "c"))
+    np.testing.assert_allclose(model.predict(np.array([[1.0]])), [[1.0, 1.0]], atol=0.15)
+    code, _, err = run(*arguments, tmp_path / "other.json", "--target", "a", "--predictors", "b")
+    assert code != 0
+    assert "no predictor of this sketch" in err
+
+
 def test_canonical_correlations(folder, tmp_path, run):
     target = tmp_path / "model.json"
     source = folder / "quadratic.sketch"

@@ -11,7 +11,7 @@ import sketchlearn as sl
 from sketchlearn.models.conditional import ConditionalMixture
 
 
-@parametrize_with_checks([sl.CompressiveMixtureRegressor()])
+@parametrize_with_checks([sl.CompressiveMixtureRegressor(), sl.CompressiveMixtureRegressor(covariance="diag")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn(estimator, check):
     check(estimator)

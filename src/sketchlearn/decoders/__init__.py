@@ -77,10 +77,11 @@ def decode(
         A sketch with a feature map for the task, best from :func:`sketchlearn.design`.
     n_components : int
         Number of clusters or components; for ``"pca"`` the rank, for ``"classifier"`` the components per class.
-    task : {"kmeans", "kmedians", "gmm", "stable", "family", "pca", "classifier"}
+    task : {"kmeans", "kmedians", "gmm", "stable", "family", "pca", "mixture-regression", "classifier"}
         What to learn: centres of clusters for squared or plain distances, a Gaussian mixture, a mixture of elliptic
-        stable distributions or of any family (``family=``), a second moment of low rank, or a classifier. You can add
-        tasks of your own (:func:`sketchlearn.decoders.register_decoder`).
+        stable distributions or of any family (``family=``), a second moment of low rank, linear maps of many targets
+        (``targets=``, from a sketch of :class:`~sketchlearn.CompressiveMixtureRegressor` with ``covariance="diag"``),
+        or a classifier. You can add tasks of your own (:func:`sketchlearn.decoders.register_decoder`).
     decoder : str
         ``"auto"`` is the default of the task, which needs no tuning. ``sketchlearn.decoders.DECODERS[task]`` lists the
         others. The solution says which decoder ran.

@@ -174,6 +174,7 @@ DECODERS: dict[str, Decoders] = {
     "regression": Decoders(
         "regression", {"least-squares": "sketchlearn.decoders.least_squares:decode_regression"}, groups=False
     ),
+    "mixture-regression": Decoders("mixture-regression", {"maps": "sketchlearn.decoders.mixtures.maps:decode_maps"}),
     "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
     "ica": Decoders("ica", {"cumulants": "sketchlearn.decoders.ica:decode_ica"}, groups=False),
     "subspaces": Decoders("subspaces", {"flats": "sketchlearn.decoders.subspaces.decode:decode_subspaces"}),

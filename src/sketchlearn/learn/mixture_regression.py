@@ -11,8 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchlearn.accepts import choice, whole
 from sketchlearn.arrays import Array, Flags
+from sketchlearn.decoders.registry import decoders_of
 from sketchlearn.designs import default_size
 from sketchlearn.designs.pca import ALL_PRODUCTS
+from sketchlearn.designs.regression_maps import design_maps
+from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.joint import JointEstimator
 from sketchlearn.learn.parameters import estimator, learned, parameter
@@ -41,12 +44,18 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
         Number of components. ``"auto"`` uses one component for every 20 rows per parameter, between 1 and 12, or a
         single one if that explains the sketch down to its noise. One component is linear regression: it is learned from
         all products of columns, and its predictions are those of least squares on the rows.
+    covariance : {"full", "diag"}
+        Covariance of the targets, given the predictors and the component. ``"full"`` decodes a mixture of all columns,
+        for a few targets. ``"diag"`` is for many targets of a few predictors: noise is independent, each target has its
+        own variance, and the components are those that predict the targets best. It needs a sketch of products of
+        features, in which predictors and targets have their roles (``fit`` and ``partial_fit`` see to it). It can't
+        tell components apart that differ in the targets alone.
     missing : {"raise", "marginalize"}
         What to do with NaN among predictors of new rows: refuse them, or predict from the others.
     sketch_size : int, optional
         Fourier features of the sketch; by default ten for each parameter, or, for a single component, none but all
-        products of columns.
-    features : FourierFeatures or QuadraticFeatures, optional
+        products of columns. For ``covariance="diag"``, Fourier features of the predictors.
+    features : FourierFeatures, QuadraticFeatures or EmbeddedFeatures, optional
         The map to sketch with, for the columns of X followed by those of y.
 
     Attributes
@@ -85,6 +94,7 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
     model: ClassVar[type[Model]] = MixtureRegressionModel
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     n_components: int | str = parameter(default="auto", accepts=whole() | choice("auto"), kw_only=False)
+    covariance: str = parameter(default="full", accepts=choice("full", "diag"))
     missing: str = parameter(default="raise", accepts=choice("raise", "marginalize"))
     mixture_: Mixture = learned()
     means_: Array = learned()
@@ -94,22 +104,55 @@ class CompressiveMixtureRegressor(MultiOutputMixin, RegressorMixin, JointEstimat
 
     def default_size(self, columns: int, rows: float | None) -> int | None:
         """Ten for each parameter of as many components as may be asked for, but not many more than rows."""
+        if self._structured:
+            return None
         size = default_size(self._fitting(columns, rows), columns, "gmm", covariance_type="full")
         return size if rows is None else min(size, max(200, 4 * int(np.ceil(rows))))
 
     def design_request(self) -> dict[str, Any]:
         """As many components as the rows can tell, of standardised columns; all products of columns for one."""
+        if self._structured:
+            return {"task": "gmm", "n_components": self._planned}
         if self._planned == 1 and self.sketch_size is None:
             return ALL_PRODUCTS
         return {"task": "gmm", "n_components": self._planned, "covariance_type": "full", "standardize": True}
 
+    def design_features(self, request: Request) -> FeatureMap:
+        """Products of features of the predictors and of single targets, for structured covariances."""
+        if not self._structured:
+            return super().design_features(request)
+        rows, weights = request.weighted()
+        phi, why = design_maps(
+            rows, self._predictors, request.n_components, size=request.size, seed=request.seed, weights=weights
+        )
+        return phi.explained(why)
+
+    def check_decoder(self) -> None:
+        """Structured covariances have a decoder of their own."""
+        if self._structured:
+            decoders_of(self.model.task).choose(self.decoder)
+        else:
+            super().check_decoder()
+
+    @property
+    def _structured(self) -> bool:
+        return self.covariance == "diag"
+
     def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
         # frequencies for twelve components tell less about a single one
-        self._planned = self._fitting(self._map_columns(), rows.total if whole else None)
+        columns = len(self._predictors) + 1 if self._structured else self._map_columns()
+        self._planned = self._fitting(columns, rows.total if whole else None)
         return super()._map(rows, seed, whole)
 
     def decode_sketch(self, seed: int) -> Model:
         """A mixture of all columns, with full covariances, and which of them are predicted from which."""
+        if self._structured:
+            k = self._fitting(len(self._predictors) + 1, self.sketch_.effective_count)
+            chosen = {"targets": self._targets, "predictors": self._predictors}
+            structured: Model = self._decoded(k, seed, task=self.model.task, **chosen)
+            return structured
+        if self.sketch_.features.as_embedded is not None:
+            raise TypeError("the sketch holds products of features, for covariance='diag'")
         found, names = self._joint(seed), column_names(self.sketch_.features)
         return MixtureRegressionModel(
             weights=found.weights,

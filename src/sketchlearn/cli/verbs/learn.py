@@ -230,7 +230,8 @@ def mixture_regression(
     from sketchlearn.learn import CompressiveMixtureRegressor
 
     wanted, chosen = _both(s, target, predictors)
-    estimator = CompressiveMixtureRegressor("auto" if k is None else k, random_state=seed)
+    covariance = "full" if s.features.as_embedded is None else "diag"  # what the sketch was made for
+    estimator = CompressiveMixtureRegressor("auto" if k is None else k, covariance=covariance, random_state=seed)
     with working("fitting a mixture"):
         found = estimator.fit_sketch(s, wanted, chosen)
     columns, components = counted(found.n_features_in_, "column"), counted(found.n_components_, "component")
