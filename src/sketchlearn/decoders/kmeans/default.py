@@ -253,11 +253,17 @@ def coarse_to_fine(run: Decoding) -> Fit | None:
     return run.best
 
 
-def over_complete(run: Decoding) -> Fit:
-    """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters."""
-    run.fits = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
-    fits = [fit.whole for fit in run.fits]
+def over_complete(run: Decoding) -> Fit | None:
+    """Over-complete mixtures with a covariance per component, pooled, for data that is not k round clusters.
+
+    Where the budget ends before they explain more than k components do, these stay.
+    """
+    found = over_complete_fits(run.problem, run.found.state, run.n_decodes, run.rng)
+    fits = [fit.whole for fit in found]
     value = float(np.mean([f.value for f in fits]))
+    if value > run.best.misfit:
+        return None
+    run.fits = found
     floor = float(np.mean([run.problem.floor(f)[0] for f in fits]))
     count = f"{len(fits)} pooled fits" if len(fits) > 1 else "one fit"
     path = f"{count} of {fits[0].k} components with a covariance each"

@@ -1,7 +1,11 @@
 """Over-complete mixtures for data that no simple model explains: more components than clusters, with own covariances.
 
 Each fit is a greedy search for about three components per cluster, then diagonals, then a few factors, shrunk to the
-pooled diagonal in proportion to the misfit.  Fits from several seeds are independent, and pooled by the caller.
+pooled diagonal in proportion to the misfit.  Fits from several seeds are independent, and pooled by the caller.  A
+search for many components begins at the k that were found: from nothing it would take longer and explain less.
+
+There are as many fits, with as many factors, as the budget pays for: a fit that was stopped can be worth less than the
+components that it began with.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from sketchlearn.threads import in_parallel, limited
 
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
 REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
+FROM_NOTHING = 50  # components up to which searches from nothing find as much; their errors average out when pooled
 FIRST_STEPS = 40  # L-BFGS iterations that find axes and diagonals, and that refit to half of a sketch
 
 
@@ -57,12 +62,17 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
     components = min(2 * k + min(k, extra), max(problem.size // (2 * (d + 2)), k))
     # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
     rank = min(_rank(d), max(8 * problem.size // (components * d) - 2, 1))
+    left = running().left
+    while rank > 1 and _work(problem, components, rank) > left:
+        rank -= 1
+    count = max(1, int(min(count, left / _work(problem, components, rank))))
     problem = replace(problem, operator=problem.operator.as_matrix())
     axes = _axes(problem, found, rank, rng)
 
     def fitted(own: np.random.Generator) -> Fitted:
         part = _turned(problem, axes)
-        start = search(part, components, own, replacements=REPLACEMENTS).state
+        begin = found.means @ axes.T if components > FROM_NOTHING else None
+        start = search(part, components, own, start=begin, replacements=REPLACEMENTS).state
         return Fitted(part, _with_factors(part, start, rank, STEPS, own), axes)
 
     def beside(own: np.random.Generator, groups: State) -> Fitted:
@@ -106,6 +116,11 @@ def _groups(problem: Problem, fits: list[Fitted]) -> State | None:
     states = [fit.whole for fit in fits]
     found = [(fit, groups) for fit in states if (groups := groups_apart(problem, fit)) is not None]
     return min(found, key=lambda pair: problem.misfit(joined(*pair)))[1] if found else None
+
+
+def _work(problem: Problem, components: int, rank: int) -> float:
+    """Multiply-adds of a fit, as :class:`Problem` counts them: those of its last descent, and half as many before."""
+    return 1.5 * STEPS * problem.size * 2.0 * components * (problem.dim + 12.0 + problem.dim * (1.0 + rank))
 
 
 def _widest(problem: Problem) -> float:
