@@ -19,7 +19,7 @@ def agrees(km):
     return table.recommended
 
 
-@pytest.mark.parametrize(("name", "clusters"), [("iris", {2, 3}), ("wine", {3})])
+@pytest.mark.parametrize(("name", "clusters"), [("iris", {2, 3}), pytest.param("wine", {3}, marks=pytest.mark.slow)])
 def test_small_tables_are_not_split_into_pieces(name, clusters):
     X = getattr(datasets, f"load_{name}")().data
     found = {agrees(sl.CompressiveKMeans("auto", standardize=True, random_state=s).fit(X)) for s in range(2)}

@@ -34,7 +34,7 @@ def test_names_change_no_number():
 
 
 @pytest.mark.parametrize(
-    ("names", "message"), [(["x"], "1 column names"), (["x", "x"], "different"), ("xy", "the text")]
+    ("names", "message"), [(["x"], "names given are 1"), (["x", "x"], "different"), ("xy", "the text")]
 )
 def test_bad_names(names, message):
     with pytest.raises(ValueError, match=message):

@@ -17,8 +17,14 @@ import sketchlearn as sl
 BOTH = [sl.CompressiveKMeans, sl.CompressiveKMedians]
 
 
-@parametrize_with_checks([sl.CompressiveKMeans(n_clusters=4), sl.CompressiveKMedians(n_clusters=4)])
+@parametrize_with_checks([sl.CompressiveKMeans(n_clusters=4)])
 def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow  # the estimators share all but the decoder
+@parametrize_with_checks([sl.CompressiveKMedians(n_clusters=4)])
+def test_scikit_learn_conventions_of_medians(estimator, check):
     check(estimator)
 
 

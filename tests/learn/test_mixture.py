@@ -211,6 +211,7 @@ def _em_of_means(X, k, precision, start, steps=200):
     return weights, means
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["spherical", "diag", "tied"])
 def test_means_of_a_known_covariance_are_as_good_as_those_of_em(shape):
     known = {"spherical": 0.8, "diag": [0.25, 1.0, 4.0], "tied": [[1.0, 0.6, 0.0], [0.6, 1.0, 0.0], [0.0, 0.0, 0.25]]}

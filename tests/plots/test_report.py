@@ -95,6 +95,7 @@ def test_the_page_is_the_same_every_time_and_written_whole(models, tmp_path):
     assert "<title>Customers &lt;1&gt;</title>" in page
 
 
+@pytest.mark.slow
 def test_very_many_covariances_are_left_out():
     k, d = 30, 90
     rng = np.random.default_rng(0)

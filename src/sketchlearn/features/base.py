@@ -29,6 +29,7 @@ from sketchlearn.features.recipe_arrays import decode_array, differences, encode
 from sketchlearn.features.sum_algebra import SumAlgebra
 from sketchlearn.kernels import GRID_BITS, Plan, RowSums, Summer, prepare
 from sketchlearn.limits import check
+from sketchlearn.words import counted
 
 if TYPE_CHECKING:
     from sketchlearn.features.characteristic import CharacteristicMap
@@ -208,7 +209,7 @@ class FeatureMap(SumAlgebra, ABC):
                 raise ValueError(f"columns must be different names, got {columns!r}")
             if len(columns) != self.dim:
                 raise ValueError(
-                    f"the map has {self.dim} column{'s' * (self.dim != 1)}, but {len(columns)} names are given: give "
+                    f"the map has {counted(self.dim, 'column')}, but the names given are {len(columns)}: give "
                     "one name for each column (and, if the map comes from bounds, bounds for each column)"
                 )
         return self._with(columns=columns)

@@ -140,7 +140,7 @@ def test_too_many_parameters_have_no_certificate():
     assert not certifier.can(80)  # more numbers than the sketch has
 
 
-@pytest.mark.parametrize("factor", [0.0, 1e-3])
+@pytest.mark.parametrize("factor", [pytest.param(0.0, marks=pytest.mark.slow), 1e-3])
 def test_noise_in_wide_bounds_is_not_taken_for_a_cluster(factor):
     """Released sketches: noise in every average, a factor common to all (their count is noisy), public bounds."""
     rng = np.random.default_rng(0)
