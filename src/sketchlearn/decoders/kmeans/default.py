@@ -48,7 +48,7 @@ from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.far import FarComponents, Low, far_components, reach
 from sketchlearn.decoders.steps.greedy import Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
-from sketchlearn.decoders.steps.overcomplete import Fitted, over_complete_fits
+from sketchlearn.decoders.steps.overcomplete import Fitted, least_work, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
 from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.exceptions import DataWarning, Option, warn
@@ -365,6 +365,7 @@ POLICY: tuple[Stage[Decoding], ...] = (
             run.unexplained and (run.many_rows or not _searchable(run)), "the data are not k round clusters"
         ),
         over_complete,
+        lambda run: least_work(run.problem, run.k),
     ),
 )
 """The stages of the default decoder."""

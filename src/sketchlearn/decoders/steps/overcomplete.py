@@ -58,8 +58,7 @@ class Fitted:
 def over_complete_fits(problem: Problem, found: State, count: int, rng: np.random.Generator) -> list[Fitted]:
     """Some independent fits with full covariances, for data in which a search found k components of one width."""
     k, d = found.means.shape
-    extra = 10 if d <= 20 else 5  # besides two per cluster: few clusters need more to show their shapes
-    components = min(2 * k + min(k, extra), max(problem.size // (2 * (d + 2)), k))
+    components = _components(problem, k)
     # numbers of the model are at most four times those of the sketch (shrinkage does the rest)
     rank = min(_rank(d), max(8 * problem.size // (components * d) - 2, 1))
     left = running().left
@@ -116,6 +115,16 @@ def _groups(problem: Problem, fits: list[Fitted]) -> State | None:
     states = [fit.whole for fit in fits]
     found = [(fit, groups) for fit in states if (groups := groups_apart(problem, fit)) is not None]
     return min(found, key=lambda pair: problem.misfit(joined(*pair)))[1] if found else None
+
+
+def least_work(problem: Problem, k: int) -> float:
+    """Multiply-adds of one fit with one factor."""
+    return _work(problem, _components(problem, k), 1)
+
+
+def _components(problem: Problem, k: int) -> int:
+    extra = 10 if problem.dim <= 20 else 5  # besides two per cluster: few clusters need more to show their shapes
+    return min(2 * k + min(k, extra), max(problem.size // (2 * (problem.dim + 2)), k))
 
 
 def _work(problem: Problem, components: int, rank: int) -> float:
