@@ -230,3 +230,16 @@ def test_a_budget_that_ends_in_the_richer_model_keeps_what_explains_more(seconds
         richer = over_complete(run)
     assert run.best.misfit <= before.misfit
     assert (richer is None) == (run.best is before)
+
+
+def test_without_a_richer_model_nothing_is_said_of_the_cost():
+    """A fit that explains little can't judge its own centres."""
+    rng = np.random.default_rng(2)
+    X = np.hstack([np.sin(6 * rng.uniform(size=(6000, 2))), rng.exponential(size=(6000, 4))])
+    sketch = sl.sketch(X, sl.design(X, n_components=60, seed=0))
+    with sl.decoding_budget(0.05):
+        found = sl.decode(sketch, 60, random_state=0)
+    assert found.code is Code.UNFINISHED
+    assert "over-complete mixture" in found.verdict
+    assert np.isnan(found.excess_cost)
+    assert np.isnan(found.excess_cost_bound)

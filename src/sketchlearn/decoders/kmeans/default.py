@@ -314,6 +314,10 @@ def _searchable(run: Decoding) -> bool:
     return run.certifier.can(run.k)
 
 
+def _not_round(run: Decoding) -> bool:
+    return run.unexplained and (run.many_rows or not _searchable(run))
+
+
 def _from_scratch(run: Decoding) -> str:
     if not (_searchable(run) and run.unexplained and run.many_rows):
         return ""
@@ -361,9 +365,7 @@ POLICY: tuple[Stage[Decoding], ...] = (
     Stage("coarse to fine", _from_scratch, coarse_to_fine, _coarse_to_fine_cost),
     Stage(
         "over-complete mixture",
-        lambda run: _if(
-            run.unexplained and (run.many_rows or not _searchable(run)), "the data are not k round clusters"
-        ),
+        lambda run: _if(_not_round(run), "the data are not k round clusters"),
         over_complete,
         lambda run: least_work(run.problem, run.k),
     ),
@@ -422,6 +424,8 @@ def decode_tuning_free(
         drive(AFTERWARDS, run)
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
     gradable = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < noise.NOISELESS
+    if _not_round(run) and not run.fits:  # the budget ended before there was a model that could judge
+        gradable = False
     rows = believed(problem, fit.mixture, rng) if hidden(problem, fit) else fit.mixture
     if rows.n_components > k:
         cells = partition_thoroughly(rows, k, rng, criterion)
