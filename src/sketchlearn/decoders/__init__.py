@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from dataclasses import replace
-from inspect import signature
 from time import perf_counter
 from typing import Any
 
@@ -187,9 +186,10 @@ def check_components(
     return int(n_components)
 
 
-_SWEEPS = {
-    "kmeans": "sketchlearn.decoders.sweep_kmeans:sweep_kmeans",
-    "gmm": "sketchlearn.decoders.sweep_gmm:sweep_gmm",
+# a task, the function that sweeps it, and the options that this takes
+_SWEEPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "kmeans": ("sketchlearn.decoders.sweep_kmeans:sweep_kmeans", ()),
+    "gmm": ("sketchlearn.decoders.sweep_gmm:sweep_gmm", ("covariance_type", "exhaustive")),
 }
 
 
@@ -241,13 +241,13 @@ def sweep(
     label = "trying numbers of components"
     with single_blas_thread, spending() as budget, reporting(progress, len(numbers), label, unit="numbers") as report:
         if task in _SWEEPS:
-            module, _, function = _SWEEPS[task].partition(":")
-            made = getattr(importlib.import_module(module), function)
-            known = [name for name in list(signature(made).parameters)[2:] if name not in ("rng", "report")]
-            for name in options.keys() - set(known):
+            place, known = _SWEEPS[task]
+            for name in sorted(options.keys() - set(known)):
                 raise TypeError(
                     f"a sweep of task={task!r} has no option {name!r}: there are {', '.join(known) or 'none'}"
                 )
+            module, _, function = place.partition(":")
+            made = getattr(importlib.import_module(module), function)
             table: Sweep = made(sketch, numbers, rng=rng, report=report, **options)
         else:
             decoders.check("auto", options)
