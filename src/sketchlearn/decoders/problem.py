@@ -312,6 +312,20 @@ class Problem:
         by_shape *= -2.0 if family.shared else -2.0 * weights.reshape(-1, *[1] * (shapes.ndim - 1))
         return value, -2.0 * by_weight, by_mean, by_shape
 
+    def bends(self, state: State) -> Array:
+        """Slope of the misfit in a covariance of each component of one width, for weights of 1, (k, d, d)."""
+        k, d = state.k, state.dim
+        if there := self._elsewhere(k, k * d):
+            return there.bends(state.means, float(state.shapes[0]), state.weights)
+        self._charge(k, k * d * (d + 1) // 2)
+        out = np.zeros((k, d, d))
+        for tile in self._parts(k):
+            cosine, sine, model = self._atoms(state, tile.operator)
+            weighted = np.multiply(tile.u, tile.z - model)
+            self._loops.products(cosine, sine, weighted, np.empty(k, np.float32))
+            out += tile.operator.quadratic_adjoint(cosine, "full")
+        return out
+
     def _parts(self, k: int) -> list[Tile]:
         """The problem in pieces for k atoms of one shape: in one where all of them fit."""
         return self._cut(1 << (_TILE // k).bit_length() if self.large(k) else self.size)

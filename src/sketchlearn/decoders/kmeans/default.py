@@ -46,11 +46,10 @@ from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.far import FarComponents, Low, far_components, reach
-from sketchlearn.decoders.steps.greedy import Found, search, widest
+from sketchlearn.decoders.steps.greedy import MANY, Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import Fitted, least_work, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
-from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.exceptions import DataWarning, Option, warn
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.operator import DenseOperator
@@ -65,8 +64,7 @@ HOPELESS = 100.0  # misfit over noise floor beyond which a fit says nothing of t
 ENOUGH = 4.0  # frequencies per number of the model: the search looks at as many, with fewer it may fail
 SMALL = 200  # k d up to which starting from coarse scales takes seconds
 MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data: other maps resolve a twentieth of it
-MESSAGES = 2000  # k d up to which message passing takes seconds; beyond, low frequencies take the place of restarts too
-WINDOWS = (0.75, 1.0)  # widths of windows on low frequencies, over the radius that resolves k random clusters
+MESSAGES = 2000  # k d up to which message passing takes seconds
 DECODES = 3  # pooled over-complete mixtures: the error of centres falls by a third from one to three
 COPIES = 4.6  # times the map and the sketch that a decoding of 3000 rows in 1000 columns took at most
 FAR = 15.0  # standard deviations of a column: no normal row lies as far, and maps have low frequencies from there on
@@ -107,7 +105,7 @@ class Decoding(Run):
 
     @property
     def many_coordinates(self) -> bool:
-        """Whether restarts and message passing would take minutes."""
+        """Whether message passing would take minutes: searches go from coarse to fine instead."""
         return self.size > MESSAGES and not self.problem.drowned
 
 
@@ -120,7 +118,7 @@ def greedy_search(run: Decoding) -> Fit:
     Additive noise averages out over all frequencies: no part of such a sketch would do.
     """
     run.found = _searched(
-        run, lambda part: best_of_searches(part, run.k, run.rng, run.start, 1 if run.many_coordinates else RESTARTS)
+        run, lambda part: best_of_searches(part, run.k, run.rng, run.start, run.many_coordinates, run.scarce)
     )
     run.best = Fit.of(run.found)
     return run.best
@@ -136,42 +134,24 @@ def _searched(run: Decoding, searching: Callable[[Problem], Found]) -> Found:
     return Found.of(problem, _refined(problem, found.state), found.rounds)
 
 
-def low_frequencies_first(run: Decoding) -> Fit | None:
-    """Search through a window on low frequencies, then go on from there with all.
-
-    In many columns peaks of a residual are so narrow at high frequencies that no particle meets them.
-    """
-    k, before = run.k, run.found
-    for share in WINDOWS:
-        radius = share * resolution_radius(k, run.problem.dim)
-
-        def searching(part: Problem, radius: float = radius) -> Found:
-            low = part.reweighted(part.u * np.exp(-((part.radii / radius) ** 2)))
-            return search(part, k, run.rng, start=search(low, k, run.rng).state.means)
-
-        found = _searched(run, searching)
-        agree = max(found.value, run.found.value) < AGREE * min(found.value, run.found.value)
-        run.found = min(run.found, found, key=lambda each: each.value)
-        if agree or run.found.explained or over("low frequencies first"):
-            break
-    if run.found is before:
-        return None
-    run.best = Fit.of(run.found)
-    return run.best
-
-
 def best_of_searches(
-    problem: Problem, k: int, rng: np.random.Generator, start: Array | None, restarts: int = RESTARTS
+    problem: Problem, k: int, rng: np.random.Generator, start: Array | None, coarse: bool = False, scarce: bool = True
 ) -> Found:
     """Greedy searches, until one explains the sketch or two agree: then the model is wrong, not the search.
 
-    Under additive noise wrong centres can come near the floor: the lowest misfit of all counts.
+    Under additive noise wrong centres can come near the floor: the lowest misfit of all counts.  In many columns peaks
+    of a residual are so narrow at high frequencies that no particle meets them: further searches are `coarse`.  A
+    search for many components fails only where the sketch is scarce, or drowned.
     """
     tried: list[Found] = []
-    for attempt in range(restarts):
-        tried.append(search(problem, k, rng, start=start if attempt == 0 else None, effort=1 + attempt % 3))
+    same = 3 if coarse and scarce else 2  # (failures there come near each other)
+    for attempt in range(RESTARTS if scarce or k <= MANY or problem.drowned else 1):
+        if tried and over("more searches"):
+            break
+        begin, again = (start, False) if attempt == 0 else (None, coarse)
+        tried.append(search(problem, k, rng, start=begin, effort=1 + attempt % 3, coarse=again))
         values = sorted(found.value for found in tried)
-        agree = attempt > 0 and values[1] < AGREE * values[0]
+        agree = len(values) >= same and values[same - 1] < AGREE * values[0]
         if not problem.drowned and (agree or tried[-1].explained):
             break
     return min(tried, key=lambda found: found.value)
@@ -345,14 +325,6 @@ POLICY: tuple[Stage[Decoding], ...] = (
             "the search does not explain a small sketch",
         ),
         message_passing,
-    ),
-    Stage(
-        "low frequencies first",
-        lambda run: _if(
-            run.many_coordinates and not run.found.explained,
-            "the search does not explain the sketch",
-        ),
-        low_frequencies_first,
     ),
     Stage("certificate", lambda run: _if(not run.unexplained and _searchable(run), "the misfit is low"), examined),
     Stage(

@@ -8,10 +8,14 @@ A round: particles climb the residual's correlation (batched mean-shift, coarse 
 all weights are refitted, components that matter least are pruned until k are left, and everything is refined.  Rounds
 end when the misfit is at the noise floor: what sampling leaves after each cluster's own weight and mean have been
 fitted, ``(1 - exp(-q)(1 + q)) / n`` with ``q = |w|^2 s``, and additive noise (:mod:`sketchlearn.decoders.noise`).
+
+Many components are searched through windows of low frequencies first, and those that stand for several clusters are
+split (:mod:`sketchlearn.decoders.steps.splits`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,12 +27,17 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.messages import propose
 from sketchlearn.decoders.steps.refine import refine_shared
+from sketchlearn.decoders.steps.splits import halves
 from sketchlearn.decoders.steps.weights import completed, prune, reweighted
+from sketchlearn.designs.kmeans import resolution_radius
 from sketchlearn.features.operator import F32
 
 _NOTHING = 1e-30  # masses below are rounding in float32
 _SAME = 0.8  # correlation of two atoms from which on one is as good as the other
 _GROWTH = 0.25  # of k: components added per round
+MANY = 50  # components from which clusters hide in components between them; up to it, searches differ by luck only
+WINDOWS = (0.4, 0.75)  # widths of windows on low frequencies, over the radius that resolves k random clusters
+_COARSE = 0.05  # of the misfit: a round in a window that gains less is without progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,59 +93,109 @@ def search(
     start: Array | None = None,
     effort: int = 1,
     replacements: int = ROUNDS,
+    coarse: bool = False,
 ) -> Found:
     """Find k components; `start` warm-starts from some means, `effort` multiplies the particles.
 
-    `replacements` bounds the rounds after all components are there.
+    `replacements` bounds the rounds after all components are there.  Searches that are `coarse` begin at low
+    frequencies and split components, as those for many components always do.
     """
+    many = coarse or k > MANY
     radius = problem.effective_radius(k)
-    first, largest = 1.0 / radius**2, widest(problem, k)
-    levels = _levels(radius)
-    swarm = max(16, k) * effort
-    portion = int(np.ceil(_GROWTH * k))
-    state, full = State.shared(np.zeros(0), np.zeros((0, problem.dim)), first), False
+    # of k round clusters of variance s, |z|^2 falls below exp(-2)/k at |w|^2 = 2/s
+    first, largest = (2.0 if many else 1.0) / radius**2, widest(problem, k)
+    rounds = _Rounds(k, rng, max(16, k) * effort, _levels(radius), largest, replacements, many)
+    state = State.shared(np.zeros(0), np.zeros((0, problem.dim)), first)
     if start is None and effort == 1 and problem.drowned:
         # under additive noise of known size message passing finds centres that no residual shows
         start = propose(problem, k, rng)
+    if start is None and many:
+        for low in _windows(problem, k):
+            if state.k:
+                state = refine_shared(low, state, FEW_STEPS, free=False, largest=largest)
+            state = rounds(low, state, first=True)
+        start = state.means
     if start is not None and len(start):
         state = prune(problem, State.shared(np.zeros(len(start)), np.asarray(start, np.float64), first), k)
         full = state.k >= k
         # nothing is missing as long as a descent still improves: a thousand components take a hundred iterations
         state = refine_shared(problem, state, STEPS if full else 30, free=full, largest=largest)
-    failures, wider, full_rounds, round_ = 0, 1, 0, 0
-    for round_ in range(1, ROUNDS + 1):
-        if full and (problem.explains(state, k) or over("more rounds of the search")):
-            break
-        variance = float(state.shapes[0])
-        residual = problem.residual(state)
-        particles = _particles(problem, swarm * wider, state.means if full else None, variance, rng)
-        particles = climb(problem, residual, variance, particles, levels, k)
-        count = max(1, -(-portion // (1 + failures)), k - state.k) if full else min(portion, k - state.k)
-        chosen = pick(problem, residual, variance, particles, count)
-        if not state.k and not len(chosen):  # nothing correlates with the sketch: start somewhere
-            chosen = particles[:1]
-        union = state.joined(chosen, state.shapes)
-        if full and failures % 2 == 1:
-            # let the candidates move before some component is pruned
-            moved = reweighted(problem, union)
-            if (moved.weights > 0).any():
-                moved = moved.select(moved.weights > 0)
-                union = refine_shared(problem, moved, FEW_STEPS, free=False, largest=largest)
-        trial = prune(problem, union, k)
-        free = trial.k >= k or full or round_ > int(np.ceil(1 / _GROWTH)) + 3
-        trial = refine_shared(problem, trial, (2 if free else 1) * FEW_STEPS, free=free, largest=largest)
-        if not full:
-            state, full = trial, free
-        elif trial.value < state.value * (1.0 - 1e-3):
-            state, failures, wider = trial, 0, 1
-        else:
-            failures += 1
-            wider = min(2 * wider, 4)
-        full_rounds += full
-        if failures >= PATIENCE or full_rounds > replacements:
-            break
+    state = rounds(problem, state)
     state = refine_shared(problem, state, STEPS, free=True, largest=largest, lightest=1e-3)
-    return Found(completed(state, k, rng), *problem.floor(state, k), round_)
+    return Found(completed(state, k, rng), *problem.floor(state, k), rounds.count)
+
+
+def _windows(problem: Problem, k: int) -> Iterator[Problem]:
+    """The problem through Gaussian windows of low frequencies, where these can tell k components apart."""
+    for share in WINDOWS:
+        radius = share * resolution_radius(k, problem.dim)
+        inside = np.flatnonzero(problem.radii < 2.0 * radius)
+        if 2 * len(inside) > k * (problem.dim + 1):
+            low = problem.subset(inside)
+            yield low.reweighted(low.u * np.exp(-((low.radii / radius) ** 2)))
+
+
+@dataclass
+class _Rounds:
+    """Rounds of a search: candidates, pruning, refinement."""
+
+    k: int
+    rng: np.random.Generator
+    swarm: int
+    levels: list[float]
+    largest: float
+    replacements: int
+    splitting: bool
+    count: int = 0
+
+    def __call__(self, problem: Problem, state: State, first: bool = False) -> State:
+        """Go on until the sketch is explained or nothing helps; the `first` ones look for a start, at a fixed width."""
+        k, growing = self.k, 0
+        full, failures, wider, replaced = state.k >= k, 0, 1, 0
+        enough = _COARSE if first else 1e-3
+        while self.count < 3 * ROUNDS:
+            if full and (problem.explains(state, k) or over("more rounds of the search")):
+                break
+            self.count += 1
+            growing += not full
+            candidates = self._candidates(problem, state, problem.residual(state), full, failures, wider)
+            union = state.joined(candidates, state.shapes)
+            if full and failures % 2 == 1:
+                # let the candidates move before some component is pruned
+                moved = reweighted(problem, union)
+                if (moved.weights > 0).any():
+                    moved = moved.select(moved.weights > 0)
+                    union = refine_shared(problem, moved, FEW_STEPS, free=False, largest=self.largest)
+            trial = prune(problem, union, k)
+            done = trial.k >= k or full or growing > int(np.ceil(1 / _GROWTH)) + 3
+            trial = refine_shared(
+                problem, trial, (2 if done else 1) * FEW_STEPS, free=done and not first, largest=self.largest
+            )
+            if not full:
+                state, full = trial, done
+            elif trial.value < state.value * (1.0 - enough):
+                state, failures, wider = trial, 0, 1
+            else:
+                failures += 1
+                wider = min(2 * wider, 4)
+            replaced += full
+            if failures >= PATIENCE or replaced > self.replacements:
+                break
+        return state
+
+    def _candidates(
+        self, problem: Problem, state: State, residual: F32, full: bool, failures: int, wider: int
+    ) -> Array:
+        """Peaks of the residual; where components are many, halves of those that stand for several clusters."""
+        k, variance = self.k, float(state.shapes[0])
+        portion = int(np.ceil(_GROWTH * k))
+        few = max(1, -(-portion // (1 + failures)), k - state.k)
+        particles = _particles(problem, self.swarm * wider, state.means if full else None, variance, self.rng)
+        particles = climb(problem, residual, variance, particles, self.levels, k)
+        chosen = pick(problem, residual, variance, particles, few if full else min(portion, k - state.k))
+        if not state.k:  # if nothing correlates with the sketch: start somewhere
+            return chosen if len(chosen) else particles[:1]
+        return np.concatenate([chosen, halves(problem, state, few)]) if self.splitting else chosen
 
 
 def _levels(radius: float) -> list[float]:

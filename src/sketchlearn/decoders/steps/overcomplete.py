@@ -21,14 +21,13 @@ from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.noise import SLACK
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.greedy import search
+from sketchlearn.decoders.steps.greedy import MANY, search
 from sketchlearn.decoders.steps.groups import groups_apart, joined, without
 from sketchlearn.decoders.steps.refine import refine
 from sketchlearn.threads import in_parallel, limited
 
 SHRINKAGE = 0.1  # of the misfit per number: strength of the penalty on covariances
 REPLACEMENTS = 4  # rounds of the search with all components: the model is wrong, and more would follow the noise
-FROM_NOTHING = 50  # components up to which searches from nothing find as much; their errors average out when pooled
 FIRST_STEPS = 40  # L-BFGS iterations that find axes and diagonals, and that refit to half of a sketch
 
 
@@ -70,7 +69,7 @@ def over_complete_fits(problem: Problem, found: State, count: int, rng: np.rando
 
     def fitted(own: np.random.Generator) -> Fitted:
         part = _turned(problem, axes)
-        begin = found.means @ axes.T if components > FROM_NOTHING else None
+        begin = found.means @ axes.T if components > MANY else None
         start = search(part, components, own, start=begin, replacements=REPLACEMENTS).state
         return Fitted(part, _with_factors(part, start, rank, STEPS, own), axes)
 

@@ -87,6 +87,23 @@ class ResidentAtoms:
             pull += self._pulled(cosine, sine, y[:, at]) @ self.w[at]
         return self._here(along), self._here(pull)
 
+    def bends(self, means: AnyArray, variance: float, weights: AnyArray) -> Array:
+        """See :meth:`sketchlearn.decoders.problem.Problem.bends`."""
+        xp, c, a = self.xp, self._there(means), self._there(weights)
+        (k, d), (rows, columns) = c.shape, np.tril_indices(c.shape[1])
+        out, packed = np.empty((k, d, d)), xp.zeros((k, len(rows)))
+        for at in self._pieces(max(k, len(rows))):
+            cosine, sine = self._turns(c, at)
+            envelope = xp.exp(np.float32(-0.5 * variance) * self.squares[at])
+            model = xp.stack([a @ cosine, a @ sine]) * envelope
+            weighted = self.u[at] * envelope * (self.z[:, at] - model)
+            cosine *= weighted[0]
+            sine *= weighted[1]
+            cosine += sine
+            packed += cosine @ (self.w[at][:, rows] * self.w[at][:, columns])
+        out[:, rows, columns] = out[:, columns, rows] = self._here(packed)
+        return out
+
     def model(self, means: AnyArray, variance: float, weights: AnyArray) -> _F32:
         """The weighted sum of the atoms, (2, m)."""
         xp, c, a = self.xp, self._there(means), self._there(weights)
