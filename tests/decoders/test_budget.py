@@ -105,6 +105,16 @@ def test_all_numbers_of_a_sweep_share_a_budget(skewed):
     assert "budget" not in whole.reason
 
 
+def test_many_components_get_a_larger_budget():
+    with spending(components=100) as few, spending(components=1000) as inner:
+        assert few.seconds == 60
+        assert inner is few  # that of the decoding under way
+    with spending(components=1000) as many:
+        assert many.seconds == 100
+    with sl.decoding_budget(5), spending(components=1000) as told:
+        assert told.seconds == 5
+
+
 def test_a_budget_is_positive():
     for wrong in (0, -1.0, True, "long", float("nan")):
         with pytest.raises(ValueError, match="positive number of seconds"), sl.decoding_budget(wrong):

@@ -48,6 +48,7 @@ def test_products_are_those_of_the_processor(sketch, numpy_device):
         np.testing.assert_allclose(b, a, rtol=2e-5, atol=2e-6)
     state = State.shared(weights, means, 0.1)
     np.testing.assert_allclose(there.residual(state), here.residual(state), atol=2e-6)
+    np.testing.assert_allclose(there.bends(state), here.bends(state), rtol=2e-5, atol=2e-6)
     for a, b in zip(here.gram(state), there.gram(state), strict=True):
         np.testing.assert_allclose(b, a, rtol=2e-5, atol=2e-6)
 

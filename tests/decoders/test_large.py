@@ -9,10 +9,11 @@ from clusters import gaussian_clusters, mean_cost
 import sketchlearn as sl
 from sketchlearn.decoders import problem as problems
 from sketchlearn.decoders.certificate import Certifier, certify
-from sketchlearn.decoders.kmeans import default
+from sketchlearn.decoders.families import FULL
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.state import State
-from sketchlearn.decoders.steps.greedy import Found
+from sketchlearn.decoders.steps.greedy import search
+from sketchlearn.decoders.steps.splits import halves
 from sketchlearn.decoders.steps.weights import prune_indices
 
 
@@ -85,16 +86,45 @@ def test_memory_says_how_many_components_have_a_certificate():
     assert not certifier.can(500)
 
 
-def test_low_frequencies_find_what_no_search_has_found():
+def test_searches_from_coarse_to_fine_find_clusters_in_many_columns():
     problem, truth = _problem(10, 20)
-    run = default.Decoding(problem, 10, np.random.default_rng(0), None, None)
-    wrong = replace(truth, means=np.random.default_rng(1).standard_normal(truth.means.shape))
-    run.found = Found.of(problem, replace(wrong, value=problem.misfit(wrong)), 0)
-    assert not run.found.explained
-    assert default.low_frequencies_first(run) is run.best
-    assert run.found.explained
-    apart = np.linalg.norm(run.found.state.means[:, None] - truth.means, axis=2)
+    found = search(problem, 10, np.random.default_rng(0), coarse=True)
+    assert found.explained
+    apart = np.linalg.norm(found.state.means[:, None] - truth.means, axis=2)
     assert (apart.min(0) < 3.0 * truth.width).all()  # (a centre is known to a fraction of a width in each column)
+
+
+def test_bends_are_slopes_of_the_misfit_in_covariances():
+    problem, truth = _problem(4, 3)
+    state = truth.with_weights(np.array([0.1, 0.3, 0.2, 0.4]))
+    slopes = problem.bends(state)
+    start = State(FULL, state.weights, state.means, np.repeat(truth.shapes[0] * np.eye(3)[None], 4, 0))
+    for component, (i, j) in ((0, (0, 0)), (1, (1, 2)), (3, (2, 1))):
+        values = []
+        for step in (-1e-3, 1e-3):
+            covariances = start.shapes.copy()
+            covariances[component, i, j] += step / 2
+            covariances[component, j, i] += step / 2
+            values.append(problem.misfit(replace(start, shapes=covariances)))
+        expected = (values[1] - values[0]) / 2e-3
+        assert state.weights[component] * slopes[component, i, j] == pytest.approx(expected, rel=0.02, abs=1e-6)
+
+
+def test_a_component_between_two_clusters_is_split_where_they_are():
+    """Two of twenty clusters taken as one: that component is the one to split, and each half goes to its cluster."""
+    problem, truth = _problem(20, 5, seed=4)
+    apart = np.linalg.norm(truth.means[:, None] - truth.means, axis=2) + 1e9 * np.eye(20)
+    i, j = np.unravel_index(np.argmin(apart), apart.shape)
+    weights, means = truth.weights.copy(), truth.means.copy()
+    weights[i] += weights[j]
+    means[i] = 0.5 * (means[i] + means[j])
+    rest = np.delete(np.arange(20), j)
+    wrong = State.shared(weights[rest], means[rest], float(truth.shapes[0]))
+    left, right = halves(problem, wrong, 1)
+    np.testing.assert_allclose(0.5 * (left + right), means[i], atol=1e-6)
+    direction = (truth.means[i] - truth.means[j]) / apart[i, j]
+    moved = (left - right) / np.linalg.norm(left - right)
+    assert abs(moved @ direction) > 0.95
 
 
 def test_a_hundred_clusters_are_found_as_a_large_problem(monkeypatch):

@@ -126,7 +126,7 @@ def decode(
     decoders.check(decoder, options)
     k = check_components(sketch, n_components, groups=decoders.groups, tables=decoders.tables)
     begin = perf_counter()
-    with single_blas_thread, spending() as budget:  # many small products: more than one thread only costs
+    with single_blas_thread, spending(components=k) as budget:  # many small products: more than one thread only costs
         options |= {"rng": as_generator(random_state), "trace": []}
         if isinstance(sketch, Sketch) and getattr(sketch.features, "dither", None) is not None:
             from sketchlearn.decoders.harmonics import decode_cleaned
@@ -239,7 +239,8 @@ def sweep(
         raise ValueError("task='regression' has no number of components to choose")
     numbers = numbers_of_components(sketch, ks)
     label = "trying numbers of components"
-    with single_blas_thread, spending() as budget, reporting(progress, len(numbers), label, unit="numbers") as report:
+    reports = reporting(progress, len(numbers), label, unit="numbers")
+    with single_blas_thread, spending(components=max(numbers)) as budget, reports as report:
         if task in _SWEEPS:
             place, known = _SWEEPS[task]
             for name in sorted(options.keys() - set(known)):

@@ -36,6 +36,8 @@ SECOND = 1.4e10
 """Multiply-adds of a second of one core; six decodings took between 0.6 and 1.5 times as long as they were counted."""
 SECONDS = 60.0
 """The budget of one decoding, unless told."""
+EACH = 0.1
+"""Seconds for each component, if that is more: a search for a thousand round clusters takes between 60 and 90."""
 
 
 LARGE = 2.0**29
@@ -120,14 +122,16 @@ class Budget:
         return f"Unfinished. The budget of {self.seconds:.3g} s of CPU left no time for {', '.join(self.cut)}."
 
 
-_SECONDS: ContextVar[float] = ContextVar("seconds", default=SECONDS)
+_SECONDS: ContextVar[float | None] = ContextVar("seconds", default=None)
 _OUTSIDE = Budget(float("inf"))
 _RUNNING: ContextVar[Budget] = ContextVar("running", default=_OUTSIDE)
 
 
 @contextmanager
 def decoding_budget(seconds: float) -> Iterator[None]:
-    """Limit each decoding inside a ``with`` block to about so many seconds of one core; the default is 60.
+    """Limit each decoding inside a ``with`` block to about so many seconds of one core.
+
+    Without it, the limit is 60 seconds, or a tenth of a second for each component where that is more.
 
     Parameters
     ----------
@@ -155,9 +159,11 @@ def decoding_budget(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def spending(budget: Budget | None = None) -> Iterator[Budget]:
+def spending(budget: Budget | None = None, components: int = 1) -> Iterator[Budget]:
     """Work inside counts for this budget, or for that of the decoding that is under way, or for a new one."""
-    budget = budget or (Budget(_SECONDS.get()) if running() is _OUTSIDE else running())
+    if budget is None and running() is _OUTSIDE:
+        budget = Budget(_SECONDS.get() or max(SECONDS, EACH * components))
+    budget = budget or running()
     token = _RUNNING.set(budget)
     try:
         yield budget

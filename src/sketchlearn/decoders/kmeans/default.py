@@ -24,7 +24,7 @@ import numpy as np
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS, announce, over
+from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS, announce, over, running
 from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive
 from sketchlearn.decoders.families import SPHERICAL
@@ -46,7 +46,7 @@ from sketchlearn.decoders.solution import ClusterSolution, said
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.amp import best_of_runs
 from sketchlearn.decoders.steps.far import FarComponents, Low, far_components, reach
-from sketchlearn.decoders.steps.greedy import MANY, Found, search, widest
+from sketchlearn.decoders.steps.greedy import ENOUGH, MANY, Found, search, widest
 from sketchlearn.decoders.steps.messages import Passing
 from sketchlearn.decoders.steps.overcomplete import Fitted, least_work, over_complete_fits
 from sketchlearn.decoders.steps.refine import refine, refine_shared
@@ -60,8 +60,7 @@ from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
 # Each line: a name, its value, its unit and why.  benchmarks/ablation.py says what each is worth.
-HOPELESS = 100.0  # misfit over noise floor beyond which a fit says nothing of the noise that it leaves
-ENOUGH = 4.0  # frequencies per number of the model: the search looks at as many, with fewer it may fail
+HOPELESS = 100.0  # misfit over noise floor beyond which a fit says nothing of the noise (of many components: CLUSTERS)
 SMALL = 200  # k d up to which starting from coarse scales takes seconds
 MANY_SCALES = 66.0  # longest frequency, over one standard deviation of the data: other maps resolve a twentieth of it
 MESSAGES = 2000  # k d up to which message passing takes seconds
@@ -329,7 +328,9 @@ POLICY: tuple[Stage[Decoding], ...] = (
     Stage("certificate", lambda run: _if(not run.unexplained and _searchable(run), "the misfit is low"), examined),
     Stage(
         "noise-weighted search",
-        lambda run: _if(run.found.ratio < HOPELESS, "small clusters may hide in the noise"),
+        lambda run: _if(
+            run.found.ratio < (HOPELESS if run.k <= MANY else verdicts.CLUSTERS), "small clusters may hide in the noise"
+        ),
         noise_weighted_search,
     ),
     Stage("repair", lambda run: _if(not run.unexplained and _searchable(run), "a test failed"), repaired),
@@ -396,7 +397,8 @@ def decode_tuning_free(
         drive(AFTERWARDS, run)
     fit = replace(run.best, path="shared width, not examined") if rough else run.best
     gradable = not rough and has_box(sketch) and problem.n * float(problem.added.max()) < noise.NOISELESS
-    if _not_round(run) and not run.fits:  # the budget ended before there was a model that could judge
+    stopped = bool(running().cut) and not run.best.accepted
+    if stopped or (_not_round(run) and not run.fits):  # the budget ended before there was a model that could judge
         gradable = False
     rows = believed(problem, fit.mixture, rng) if hidden(problem, fit) else fit.mixture
     if rows.n_components > k:

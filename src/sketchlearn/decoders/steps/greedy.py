@@ -36,8 +36,9 @@ _NOTHING = 1e-30  # masses below are rounding in float32
 _SAME = 0.8  # correlation of two atoms from which on one is as good as the other
 _GROWTH = 0.25  # of k: components added per round
 MANY = 50  # components from which clusters hide in components between them; up to it, searches differ by luck only
-WINDOWS = (0.4, 0.75)  # widths of windows on low frequencies, over the radius that resolves k random clusters
-_COARSE = 0.05  # of the misfit: a round in a window that gains less is without progress
+WINDOWS = (0.4, 0.75)  # of the radius that resolves k random clusters: low frequencies that show where some are
+_COARSE, _IN_WINDOW = 0.05, 12  # gain of a round in a window, of the misfit, at least; rounds there at most
+ENOUGH = 4.0  # frequencies per number of the model: the search looks at as many, with fewer it may fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +127,9 @@ def search(
 
 
 def _windows(problem: Problem, k: int) -> Iterator[Problem]:
-    """The problem through Gaussian windows of low frequencies, where these can tell k components apart."""
-    for share in WINDOWS:
+    """The problem through Gaussian windows of low frequencies: two where the sketch is scarce, else the wider one."""
+    scarce = problem.size < ENOUGH * k * (problem.dim + 1)
+    for share in WINDOWS if scarce else WINDOWS[1:]:
         radius = share * resolution_radius(k, problem.dim)
         inside = np.flatnonzero(problem.radii < 2.0 * radius)
         if 2 * len(inside) > k * (problem.dim + 1):
@@ -179,7 +181,7 @@ class _Rounds:
                 failures += 1
                 wider = min(2 * wider, 4)
             replaced += full
-            if failures >= PATIENCE or replaced > self.replacements:
+            if failures >= (1 if first else PATIENCE) or replaced > (_IN_WINDOW if first else self.replacements):
                 break
         return state
 

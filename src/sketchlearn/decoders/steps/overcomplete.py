@@ -128,7 +128,7 @@ def _components(problem: Problem, k: int) -> int:
 
 def _work(problem: Problem, components: int, rank: int) -> float:
     """Multiply-adds of a fit, as :class:`Problem` counts them: those of its last descent, and half as many before."""
-    return 1.5 * STEPS * problem.size * 2.0 * components * (problem.dim + 12.0 + problem.dim * (1.0 + rank))
+    return 1.5 * STEPS * problem.size * 2.0 * components * (0.5 * problem.dim + 14.0 + problem.dim * (1.0 + rank))
 
 
 def _widest(problem: Problem) -> float:
