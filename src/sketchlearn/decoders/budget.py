@@ -36,8 +36,8 @@ SECOND = 1.4e10
 """Multiply-adds of a second of one core; six decodings took between 0.6 and 1.5 times as long as they were counted."""
 SECONDS = 60.0
 """The budget of one decoding, unless told."""
-EACH = 0.1
-"""Seconds for each component, if that is more: a search for a thousand round clusters takes between 60 and 90."""
+EACH = 0.12
+"""Seconds for each component, if that is more: a thousand round clusters are found in 110, as work is counted."""
 
 
 LARGE = 2.0**29
@@ -131,7 +131,7 @@ _RUNNING: ContextVar[Budget] = ContextVar("running", default=_OUTSIDE)
 def decoding_budget(seconds: float) -> Iterator[None]:
     """Limit each decoding inside a ``with`` block to about so many seconds of one core.
 
-    Without it, the limit is 60 seconds, or a tenth of a second for each component where that is more.
+    Without it, the limit is 60 seconds, or 0.12 seconds for each component where that is more.
 
     Parameters
     ----------

@@ -233,14 +233,18 @@ def squared_distances(x: Array, centers: Array) -> Array:
 
 
 def nearest_centers(x: Array, centers: Array, count: int = 1) -> tuple[Index, Array]:
-    """The nearest centre of each point, and squared distances to the nearest, in order, (n, count)."""
+    """The nearest centre of each point, and squared distances to the nearest one or two, in order, (n, count)."""
     labels, least = np.empty(len(x), np.intp), np.empty((len(x), count))
     step = max(1, _PIECE // len(centers))
     for i in range(0, len(x), step):
         at = slice(i, i + step)
         d2 = squared_distances(x[at], centers)
         labels[at] = d2.argmin(1)
-        least[at] = np.partition(d2, range(count), axis=1)[:, :count]
+        rows = np.arange(len(d2))
+        for j in range(count):
+            nearest = labels[at] if j == 0 else d2.argmin(1)
+            least[at, j] = d2[rows, nearest]
+            d2[rows, nearest] = np.inf
     return labels, least
 
 
