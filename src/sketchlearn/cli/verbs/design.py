@@ -154,7 +154,8 @@ def _histograms(
     known = tuple(names or map(str, range(len(bounds[0]))))
     whole = column_numbers(names_in(integers, "--integers") or [], known)
     phi = HistogramFeatures.draw(*bounds, cells=size or CELLS, integers=list(whole))
-    return phi.explained(f"{size or CELLS} cells of each column between public bounds, no row looked at")
+    phi = phi.explained(f"{size or CELLS} cells of each column between public bounds, no row looked at")
+    return phi.chosen_from("public bounds")
 
 
 def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, task: str) -> tuple[int, str]:
