@@ -71,7 +71,7 @@ def test_options_that_belong_together(exact, tmp_path, capsys):
     common = ["privatize", exact, "-o", tmp_path / "out", "--epsilon", 1, "--public-map"]
     assert run(*common, "--dataset", "people") == 2
     assert run(*common, "--ledger", tmp_path / "budget.json") == 2
-    assert run(*common, "--ledger", tmp_path / "budget.json", "--dataset", "people") == 4  # no budget, no ledger
+    assert run(*common, "--ledger", tmp_path / "budget.json", "--dataset", "people") == 3  # no budget, no ledger
     assert "give its budget" in capsys.readouterr().err
     assert run("ledger", "show", tmp_path / "nothing.json") != 0
 
