@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import sketchlearn as sl
-import sketchlearn.learn.base  # takes the function that is replaced here: what is imported later would take the replacement
+import sketchlearn.learn.base  # what is imported while the design is replaced would keep the replacement
 
 pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
