@@ -35,6 +35,7 @@ IDIOM = {
     r"\bwild (values?|rows?)\b": "outlier",
     r"\bso-many\b": "give the number",
     r"\bbegins? anew\b": "restart",
+    r"\btimes that of (sampling )?noise\b": "times the noise floor",
     rf"\b{EACH} a {OF}\b(?! contributes)": "one per class",
     rf"\b{SO_MANY} {THINGS} an? {UNIT}\b(?! (has|have|can)\b)": "three rows per user",
 }

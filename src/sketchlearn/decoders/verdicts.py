@@ -71,8 +71,7 @@ def of_clusters(
         strays = len(certified.strays)
         aside = f" {counted(strays, 'place')} far out, of a few rows each, {'is' if strays == 1 else 'are'} left out."
         return Code.RELIABLE, (
-            f"Reliable. {explain} (the misfit is {ratio:.2f} times that of sampling noise alone). {could_show}"
-            f"{aside * (strays > 0)}"
+            f"Reliable. {explain} (the misfit is {ratio:.2f} times the noise floor). {could_show}{aside * (strays > 0)}"
         )
     if seen.explained:
         why = (
