@@ -84,6 +84,23 @@ def test_words_are_plain():
     assert not wrong, "\n".join(wrong)
 
 
+def wide(page):
+    """Lines of prose that are too long: not code, tables, formulas, or a word without a space."""
+    inside = ""
+    for i, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        mark = line[:3] if line.startswith(("```", ":::")) else "$$" if line.count("$$") == 1 else ""
+        if mark and inside in ("", mark):
+            inside = "" if inside else mark
+        elif not inside and len(line) > 120 and not line.startswith("|") and " " in line[4:120]:
+            yield f"{page.name}:{i}: {len(line)} characters"
+
+
+def test_lines_are_not_too_long():
+    made = ROOT / "docs" / "experiments.md"  # by experiments/page.py
+    wrong = [said for page in FILES if page.suffix == ".md" and page != made for said in wide(page)]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize(
     "text",
     [
