@@ -220,7 +220,12 @@ def _second(previous: Any, task: str, k: int, covariance_type: str | None, seed:
     model = getattr(previous, "solution_", previous)
     shape = covariance_type or str(getattr(model, "covariance_type", "full"))
     phi, why = design_adapted(previous, k, shape, seed, size=size)
-    named = phi.with_columns(model.columns) if getattr(model, "named", False) else phi
+    few, encoder = getattr(model, "projection", None), getattr(model, "encoder", None)
+    if few is not None:  # its components are those of projected rows
+        phi = phi.with_projection(few)
+    elif getattr(model, "named", False):
+        phi = phi.with_columns(model.columns)
+    named = phi if encoder is None else phi.with_encoder(encoder)
     asked = Request(task, k, seed, size=size, covariance_type=covariance_type)
     return named.explained(why).chosen_from("an earlier model").designed_for(_purpose(asked, "from an earlier model"))
 
