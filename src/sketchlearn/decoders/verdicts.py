@@ -74,10 +74,12 @@ def of_clusters(
             f"Reliable. {explain} (the misfit is {ratio:.2f} times the noise floor). {could_show}{aside * (strays > 0)}"
         )
     if seen.explained:
-        why = (
-            "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
-            "design it from rows, or from narrower bounds"
-        )
+        why = "clusters of half the average size may be missing: take more rows, or a larger sketch"
+        if not seen["reach"].passed:
+            why = (
+                "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
+                "design it from rows, or from narrower bounds"
+            )
         if not seen.determined:
             error, at = max(seen["coordinate"].score, seen["distance"].score / 2.0), seen["coordinate"].at
             lost = f"the sketch doesn't show where component {at} is"
