@@ -297,6 +297,14 @@ def test_only_where_nobody_knows_somebody_has_to_say_that_the_map_is_public(rows
         assert privatize(s, 1.0, public_map=True).privacy.details["map"] == "declared public by the releaser"
 
 
+def test_a_map_from_an_earlier_model_is_as_public_as_the_model(rows):
+    model = sl.Mixture(np.ones(1), rows.mean(0)[None], np.cov(rows.T)[None])
+    s = sl.sketch(rows, sl.design(previous=model, task="gmm", n_components=1, size=30))
+    with pytest.raises(ValueError, match="it was chosen from an earlier model"):
+        privatize(s, 1.0)
+    assert privatize(s, 1.0, public_map=True).privacy.details["map"] == "declared public by the releaser"
+
+
 def _frame(rows):
     return pa.table({"x": rows[:, 0], "y": rows[:, 1]})
 
