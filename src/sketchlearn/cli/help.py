@@ -90,7 +90,7 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, each.get_short_help_str(200)) for name, each in self.commands.items()])
 
 
-def commands_of_groups() -> dict[str, str]:
+def _commands_of_groups() -> dict[str, str]:
     """The commands that come after a verb, as ``{"kmeans": "learn kmeans", ...}``; it loads all verbs."""
     from sketchlearn.cli import verbs
 
@@ -105,7 +105,7 @@ def commands_of_groups() -> dict[str, str]:
 
 def _elsewhere(name: str, guess: bool) -> str:
     """Where a command is that is none by itself, or one of a similar name, in words; empty if nowhere."""
-    known = {"kmedians": "learn kmeans --medians", **commands_of_groups()}
+    known = {"kmedians": "learn kmeans --medians", **_commands_of_groups()}
     if name in get_args(Task) and name not in known:
         return f"'{name}' is a task of 'design' and 'sketch': write --task {name}"
     near = [name] if name in known else get_close_matches(name, known, 1, 0.8) if guess else []

@@ -259,7 +259,7 @@ class FeatureMap(SumAlgebra, ABC):
         --------
         >>> import sketchlearn as sl
         >>> sl.design(dim=2, scale=1.0, n_components=3).purpose
-        'kmeans with n_components=3, no row looked at; dim=2, scale=1.0'
+        'kmeans with n_components=3, no row looked at; dim=2, scale=1'
         """
         return self._with(purpose=str(purpose))
 
@@ -279,7 +279,15 @@ class FeatureMap(SumAlgebra, ABC):
         return known | {"provenance": "a sample"} if self.provenance == OWN_ROWS else known
 
     def with_words(self: _M, words: Mapping[str, str]) -> _M:
-        """The map with other words about where it comes from, see :attr:`words`."""
+        """The map with other words about where it comes from, see :attr:`words`.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> told = sl.design(dim=2, scale=1.0, n_components=3)
+        >>> told.with_words({}).words, told.with_words({}) == told
+        ({}, True)
+        """
         return self._with(**{name: str(words.get(name, "")) for name in WORDS})
 
     def with_encoder(self: _M, encoder: Encoder | None) -> _M:
