@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import sketchlearn as sl
+
 HEAVY = ("numba", "scipy.optimize", "sklearn", "pyarrow", "matplotlib")
 
 
@@ -29,3 +31,19 @@ def test_help_loads_no_verb():
 @pytest.mark.parametrize("room", ["features", "sketches"])
 def test_values_need_no_compiler(room):
     assert loaded(f"import sketchlearn.{room}") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("CompressiveKmeans", "CompressiveKMeans"), ("KMeans", "CompressiveKMeans"), ("skecth", "sketch"),
+     ("GaussianMixture", "CompressiveGaussianMixture"), ("Dataset", "datasets")],
+)  # fmt: skip
+def test_names_that_are_nearly_right_are_guessed(given, meant):
+    with pytest.raises(AttributeError, match=f"has no attribute '{given}'; did you mean '{meant}'?"):
+        getattr(sl, given)
+
+
+def test_other_names_are_not():
+    with pytest.raises(AttributeError, match=r"has no attribute 'tensorflow'$"):
+        _ = sl.tensorflow
+    assert loaded("import sketchlearn; hasattr(sketchlearn, '__wrapped__'); assert 'difflib' not in sys.modules") == []

@@ -137,10 +137,21 @@ def __getattr__(name: str) -> Any:
         warn(text, FutureWarning)
         return getattr(importlib.import_module(room), new)
     if name not in _ROOM:
-        raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}")
+        raise AttributeError(f"module 'sketchlearn' has no attribute {name!r}{_guessed(name)}")
     value = getattr(importlib.import_module(f"sketchlearn.{_ROOM[name]}"), name)
     globals()[name] = value  # asked for once
     return value
+
+
+def _guessed(name: str) -> str:
+    """The public name that was meant, perhaps, as the end of a message; nobody looks for names of Python's own."""
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches
+
+    wanted, known = name.lower(), {public.lower(): public for public in __all__}
+    near = get_close_matches(wanted, known, 1, 0.8) or [each for each in known if each.endswith(wanted)][:1]
+    return f"; did you mean {known[near[0]]!r}?" if near else ""
 
 
 def __dir__() -> list[str]:

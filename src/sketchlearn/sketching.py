@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from sketchlearn.designs.front import design_source
 from sketchlearn.engines import checked_engine, run
-from sketchlearn.engines.base import OWN_ROWS
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report
-from sketchlearn.features.base import FeatureMap, checked_map
+from sketchlearn.features.base import OWN_ROWS, FeatureMap, checked_map
 from sketchlearn.files import locked
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch

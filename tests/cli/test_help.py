@@ -7,6 +7,7 @@ import pytest
 import typer
 
 from sketchlearn.cli import help as words
+from sketchlearn.cli import main
 from sketchlearn.cli.app import make_app
 from sketchlearn.decoders.registry import DECODERS
 from sketchlearn.designs import tasks
@@ -36,6 +37,24 @@ def test_every_command_has_examples_whose_options_exist(path, monkeypatch):
         while hasattr(command, "commands"):
             command, used = command.commands[words[used]], used + 1
         command.make_context(words[0], words[used:])  # an error for options and values that don't exist
+
+
+@pytest.mark.parametrize("task", get_args(words.Task))
+def test_a_task_in_place_of_a_verb_leads_to_its_command(task, capsys):
+    assert main([task, "all.sketch"]) == 2
+    said = capsys.readouterr().err
+    command = "kmeans --medians" if task == "kmedians" else task
+    assert f"'sketchlearn learn {command}'?" in said or f"write --task {task}" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("mixture-regression", "sketchlearn learn mixture-regression"), ("gmmm", "sketchlearn learn gmm"),
+     ("ingest", "sketchlearn store ingest"), ("skech", "sketch"), ("servee", "serve")],
+)  # fmt: skip
+def test_other_names_are_guessed(given, meant, capsys):
+    assert main([given, "x"]) == 2
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
 
 
 def test_every_verb_is_in_one_group():

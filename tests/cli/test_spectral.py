@@ -70,6 +70,7 @@ def test_a_graph_is_read_from_a_file(run, tmp_path):
         (["graph.npz", "labels.parquet"], 2, "one file"),
         (["graph.npz", "--id", "a", "--labels", "l.csv"], 2, "no columns"),
         (["graph.npz", "--id", "a"], 2, "--labels"),
+        (["graph.npz", "--neighbors", 5], 2, "--neighbors joins rows"),
         (["graph.npz", "--labels", "l.txt"], 2, ".parquet"),
         (["graph.npz", "--sketch", "other.json"], 2, "same name"),
         (["directed.npz"], 4, "not symmetric"),

@@ -53,6 +53,30 @@ def test_design_then_sketch_merge_subtract(run, designed, tmp_path):
     assert json.loads(run("info", "map.json", "--json")[1])["columns"] == ["x", "y"]
 
 
+def test_the_file_that_does_not_fit_is_named(run, tmp_path):
+    phi, other = (sl.FourierFeatures.draw(dim=2, size=8, scale=1.0, seed=s) for s in (0, 1))
+    parts = {"a": sl.sketch(X[:10], phi), "b": sl.sketch(X[10:20], phi), "c": sl.sketch(X[20:50], phi)}
+    parts |= {"all": parts["a"] + parts["b"], "x": sl.sketch(X[:5], other)}
+    parts["p"] = sl.privatize(parts["a"], 1.0, public_map=True)
+    for name, s in parts.items():
+        s.save(tmp_path / name)
+    for command in (("merge", "a", "b", "x", "-o", "out"), ("drift", "a", "b", "x")):
+        code, _, err = run(*command)
+        assert code == 5
+        assert "a and x: the sketches have different feature maps (seed 0 vs 1)" in err
+    for users in ((), ("--users", "disjoint")):
+        code, _, err = run("merge", "p", "b", "-o", "out", *users)
+        assert code == 4
+        assert "p and b: " in err
+    code, _, err = run("subtract", "all", "a", "c", "-o", "out")
+    assert code == 4
+    assert "all and c: can't subtract a sketch of 30 rows from one of 10" in err
+    code, _, err = run("subtract", "all", "b", "x", "-o", "out")
+    assert code == 5
+    assert "all and x: " in err
+    assert not (tmp_path / "out").exists()
+
+
 def test_engines_by_name(run, designed, tmp_path, monkeypatch):
     _write(tmp_path / "a.parquet", X)
     assert run("design", "a.parquet", "-o", "map.json")[0] == 0

@@ -127,6 +127,11 @@ def test_far_rows_cost_half_their_squared_distance() -> None:
     assert column == 1
     assert far == pytest.approx((800.0 - np.log(4.0 * n)) / n)  # two ends of two columns
     assert grades._far((np.full(2, -3.0), np.full(2, 3.0)), standard, n)[0] == 0.0
+    # averages of a hundred times as many rows hide ten times as many
+    many, _ = grades._far(box, standard, 1e4)
+    more, _ = grades._far(box, standard, 1e6)
+    usual = np.log(4.0)
+    assert more * 1e6 + 10 * (usual + np.log(1e6)) == pytest.approx(10 * (many * 1e4 + usual + np.log(1e4)))
 
 
 # -- words ---------------------------------------------------------------------------------------

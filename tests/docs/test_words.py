@@ -35,6 +35,7 @@ IDIOM = {
     r"\bwild (values?|rows?)\b": "outlier",
     r"\bso-many\b": "give the number",
     r"\bbegins? anew\b": "restart",
+    r"\btimes that of (sampling )?noise\b": "times the noise floor",
     rf"\b{EACH} a {OF}\b(?! contributes)": "one per class",
     rf"\b{SO_MANY} {THINGS} an? {UNIT}\b(?! (has|have|can)\b)": "three rows per user",
 }
@@ -80,6 +81,23 @@ FILES = [*sorted(SOURCE.rglob("*.py")), *(p for p in DOCS if not any(p.is_relati
 
 def test_words_are_plain():
     wrong = [said for path in FILES for said in idiom_of(path)]
+    assert not wrong, "\n".join(wrong)
+
+
+def wide(page):
+    """Lines of prose that are too long: not code, tables, formulas, or a word without a space."""
+    inside = ""
+    for i, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        mark = line[:3] if line.startswith(("```", ":::")) else "$$" if line.count("$$") == 1 else ""
+        if mark and inside in ("", mark):
+            inside = "" if inside else mark
+        elif not inside and len(line) > 120 and not line.startswith("|") and " " in line[4:120]:
+            yield f"{page.name}:{i}: {len(line)} characters"
+
+
+def test_lines_are_not_too_long():
+    made = ROOT / "docs" / "experiments.md"  # by experiments/page.py
+    wrong = [said for page in FILES if page.suffix == ".md" and page != made for said in wide(page)]
     assert not wrong, "\n".join(wrong)
 
 

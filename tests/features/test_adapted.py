@@ -75,6 +75,26 @@ def test_anything_with_a_mixture_is_a_previous_model():
     assert len(sl.design(previous=light, **ask).parts) == 1
 
 
+def test_rows_are_prepared_as_for_the_earlier_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 40)) + np.repeat(3.0 * rng.normal(size=(2, 40)), 2000, axis=0)
+    first = sl.CompressiveGaussianMixture(2, projection=3, random_state=0).fit(X)
+    phi = sl.design(previous=first, task="gmm", n_components=2)
+    assert phi.projection == first.sketch_.features.projection
+    assert (phi.inputs, phi.dim) == (40, 3)
+    assert FeatureMap.from_recipe(phi.recipe()) == phi
+    second = sl.CompressiveGaussianMixture(2, features=phi, random_state=0).fit(X)
+    assert second.score(X) > first.score(X) - 0.05
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"x": X[:, 0], "y": X[:, 1], "kind": ["a", "b"] * 2000})
+    encoder = sl.Encoder.fit(table)
+    known = sl.design(table, task="gmm", n_components=1, encoder=encoder)
+    model = sl.decode(sl.sketch(table, known), 1, task="gmm", random_state=0)
+    again = sl.design(previous=model, task="gmm", n_components=1)
+    assert (again.encoder, again.columns) == (encoder, known.columns)
+    assert sl.sketch(table, again).count == 4000
+
+
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 def test_a_mixture_of_scikit_learn_is_a_previous_model(kind):
     X = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 3.0] + np.repeat([[0.0], [9.0]], 250, axis=0)

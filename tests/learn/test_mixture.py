@@ -236,6 +236,16 @@ def test_means_of_a_known_covariance_are_as_good_as_those_of_em(shape):
     assert found.to_sklearn().score(X) == pytest.approx(found.score(X))
 
 
+@pytest.mark.parametrize("known", [[1.0, 1.0, 1.0], np.eye(3)])
+def test_known_covariances_of_another_shape_are_refused_before_the_pass(known, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    phi = sl.FourierFeatures.draw(dim=2, size=50, scale=1.0, seed=0)
+    monkeypatch.setattr("sketchlearn.learn.base.make_sketch", lambda *_, **__: pytest.fail("rows were read"))
+    for features in (None, phi):
+        with pytest.raises(ValueError, match="covariances must be a positive variance, 2 of them, or a positive"):
+            sl.CompressiveGaussianMixture(1, covariances=known, features=features).fit(X)
+
+
 def test_a_wrong_known_covariance_is_a_misfit():
     X = np.random.default_rng(0).normal(size=(5000, 2))
     assert not sl.CompressiveGaussianMixture(1, covariances=0.25, random_state=0).fit(X).reliable_

@@ -297,6 +297,14 @@ def test_only_where_nobody_knows_somebody_has_to_say_that_the_map_is_public(rows
         assert privatize(s, 1.0, public_map=True).privacy.details["map"] == "declared public by the releaser"
 
 
+def test_a_map_from_an_earlier_model_is_as_public_as_the_model(rows):
+    model = sl.Mixture(np.ones(1), rows.mean(0)[None], np.cov(rows.T)[None])
+    s = sl.sketch(rows, sl.design(previous=model, task="gmm", n_components=1, size=30))
+    with pytest.raises(ValueError, match="it was chosen from an earlier model"):
+        privatize(s, 1.0)
+    assert privatize(s, 1.0, public_map=True).privacy.details["map"] == "declared public by the releaser"
+
+
 def _frame(rows):
     return pa.table({"x": rows[:, 0], "y": rows[:, 1]})
 
@@ -316,6 +324,7 @@ def test_a_map_from_these_very_rows_is_never_public(rows, tmp_path):
     assert not (tmp_path / "p.sketch").exists()
 
 
+@pytest.mark.filterwarnings("ignore:release number:sketchlearn.privacy.RepeatedReleaseWarning")
 def test_a_map_file_says_where_the_map_comes_from(rows, tmp_path):
     from sketchlearn.cli import main
     from sketchlearn.cli.inputs import read_features
@@ -325,6 +334,11 @@ def test_a_map_file_says_where_the_map_comes_from(rows, tmp_path):
     assert read_features(str(phi)).provenance == "public bounds"
     exact, out = tmp_path / "x.sketch", tmp_path / "p.sketch"
     assert main(["sketch", str(path), "-f", str(phi), "-o", str(exact)]) == 0
+    assert main(["privatize", str(exact), "-o", str(out), "--epsilon", "1"]) == 0
+    assert sl.load(out).privacy.details["map"] == "chosen from bounds that were given as public"
+    untold = replace(sl.load(exact), features=sl.load(exact).features.with_words({}))  # of an earlier version
+    untold.save(exact)
+    out.unlink()
     command = ["privatize", str(exact), "-o", str(out), "--epsilon", "1"]
     assert main(command) != 0  # nothing says how the map was chosen
     assert main([*command, "--features", str(phi)]) == 0

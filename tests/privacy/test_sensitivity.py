@@ -130,6 +130,28 @@ def test_no_row_and_no_pair_exceeds_the_fourier_bounds(size, dim, seed, far, sin
         assert circular <= bounds.replaced.circular
 
 
+@pytest.mark.parametrize("far", [0.0, 50.0, 1e7])
+@pytest.mark.parametrize("single", [False, True])
+def test_frequencies_of_an_earlier_model_change_no_bound(far, single):
+    """Features have modulus 1 at any phase: bounds of a row don't depend on what frequencies were chosen from."""
+    shapes = np.stack([np.diag([4.0, 1e-4]), np.array([[1.0, 0.9], [0.9, 1.0]])])
+    mixture = sl.Mixture(np.array([0.7, 0.3]), np.array([[0.0, 0.0], [3.0, 1.0]]), shapes)
+    phi = sl.design(previous=mixture, task="gmm", n_components=2, size=40)
+    bounds = row_bounds(phi)
+    assert bounds == row_bounds(sl.FourierFeatures.draw(dim=2, size=40, scale=1.0, seed=0))
+    rows = mixture.sample(12, 0)[0] + far
+    parts = [contribution(phi, x, bounds) for x in (rows.astype(np.float32) if single else rows)]
+    for v in parts:
+        l1, squared, circular = lengths(v, pairs=True)
+        assert (l1 <= bounds.added.l1, circular <= bounds.added.circular) == (True, True)
+        assert 0.999 * bounds.added.l2_squared < squared <= bounds.added.l2_squared  # every pair has modulus 1
+    for a, b in itertools.combinations(parts, 2):
+        l1, squared, circular = lengths(a - b, pairs=True)
+        assert l1 <= bounds.replaced.l1
+        assert squared <= bounds.replaced.l2_squared
+        assert circular <= bounds.replaced.circular
+
+
 def test_fourier_bounds_are_reached():
     """Independent frequencies can be brought into any phases: search finds rows within a percent of every bound."""
     phi = sl.FourierFeatures.draw(dim=2, size=3, scale=1.0, seed=1)

@@ -224,6 +224,49 @@ def test_what_version_1_can_hold_is_written_as_version_1():
     assert versions == [2, 2, 2, 1]
 
 
+def test_a_file_says_where_its_map_comes_from():
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    phi = sl.design(rows, n_components=2, size=20, seed=3)
+    bare = sl.FeatureMap.from_recipe(phi.recipe())
+    told, untold = sl.sketch(rows, phi), sl.sketch(rows, bare)
+    assert sl.Sketch.from_bytes(untold.to_bytes()).features.words == {}
+    assert untold.to_bytes()[8] == 1  # nothing to say: the bytes of version 1
+    read = sl.Sketch.from_bytes(told.to_bytes())
+    assert read.features.words == phi.words
+    assert read.features.purpose == "kmeans with n_components=2, from 300 pilot rows; size=20, seed=3"
+    assert read.summary()["designed for"] == read.features.purpose
+    assert read.to_bytes() == told.to_bytes()
+    # the words are no part of the value; a sum keeps those on which all agree, in any order
+    assert read == untold
+    assert hash(read) == hash(untold)
+    assert (read + told).features.words == phi.words
+    assert (read + sl.Sketch.empty(bare)).features.words == phi.words
+    assert (read + untold).to_bytes() == (untold + read).to_bytes()
+    assert (read + untold).features.words == {}
+    there, here = sl.Accumulator.of(untold), sl.Accumulator.of(read)
+    here.merge(there)
+    assert here.sketch().to_bytes() == (read + untold).to_bytes()
+    own = sl.sketch(rows)  # the rows of its own pass are a sample for others
+    again = sl.Sketch.from_bytes(own.to_bytes())
+    assert again.features.provenance == "a sample"
+    assert again.summary()["chosen from"] == own.summary()["chosen from"] == "these rows"
+    assert (own + again).to_bytes() == (again + own).to_bytes()
+
+
+@pytest.mark.parametrize("words", ["kmeans", {"who": "me"}, {"reason": 3}])
+def test_words_about_the_map_are_texts(words):
+    told = replace(sl.sketch([[1.0]], sl.FourierFeatures.draw(dim=1, size=4, scale=1.0, seed=0)), extra={"map": words})
+    with pytest.raises(sl.SketchFileError, match="where the map comes from"):
+        sl.Sketch.from_bytes(told.to_bytes())
+
+
+def test_a_release_does_not_tell_of_pilot_rows():
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    noisy = sl.privatize(sl.sketch(rows, sl.design(rows + 1, n_components=2, size=20)), 1.0, public_map=True)
+    assert b"pilot" not in noisy.to_bytes()
+    assert sl.Sketch.from_bytes(noisy.to_bytes()).features.words == {}
+
+
 def test_unknown_optional_fields_are_kept():
     a, b = replace(SKETCH, extra={"unit": "mm", "day": 1}), replace(SKETCH, extra={"unit": "mm", "day": 2})
     for s in (a, sl.Sketch.from_bytes(a.to_bytes()), pickle.loads(pickle.dumps(a)), a + sl.Sketch.empty(PHI)):

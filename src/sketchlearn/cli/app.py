@@ -23,10 +23,12 @@ from sketchlearn.cli.wording import about_arguments, about_option, on_command_li
 from sketchlearn.exceptions import (
     DataWarning,
     IncompatibleSketchError,
+    LedgerFileError,
     MissingPackageError,
     ModelFileError,
     SketchFileError,
     SourceError,
+    UnsuitableMapError,
 )
 from sketchlearn.files import LockedError, WriteError, is_full
 from sketchlearn.words import one_line, printable
@@ -135,13 +137,13 @@ def _explained(error: Exception) -> tuple[str, Code]:
         return text if "disk is full" in text else f"{text}: the disk is full", Code.OUTPUT
     if isinstance(error, MissingPackageError):
         return text, Code.PACKAGE
-    if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError):
+    if isinstance(error, SketchFileError | IncompatibleSketchError | ModelFileError | UnsuitableMapError):
         return text, Code.SKETCH
     if isinstance(error, WriteError) and error.errno:
         return f"{os.fsdecode(error.filename)}: can't be written: {reason(error)}", Code.OUTPUT
     if isinstance(error, OutputError | LockedError | WriteError):
         return text, Code.OUTPUT
-    if isinstance(error, SourceError):
+    if isinstance(error, SourceError | LedgerFileError):
         return text, Code.UNREADABLE
     if isinstance(error, OSError):
         if error.filename and error.strerror:

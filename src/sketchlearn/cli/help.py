@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import importlib
+import pkgutil
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
 
 from typer.core import TyperGroup
 
@@ -87,8 +90,41 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, each.get_short_help_str(200)) for name, each in self.commands.items()])
 
 
+def _commands_of_groups() -> dict[str, str]:
+    """The commands that come after a verb, as ``{"kmeans": "learn kmeans", ...}``; it loads all verbs."""
+    from sketchlearn.cli import verbs
+
+    found: dict[str, str] = {}
+    for name in sorted(module.name for module in pkgutil.iter_modules(verbs.__path__)):
+        module = importlib.import_module(f"{verbs.__name__}.{name}")
+        if hasattr(module, "GROUP"):
+            made = (each.verb[0] for each in vars(module).values() if hasattr(each, "verb"))
+            found |= {command: f"{name} {command}" for command in made}
+    return found
+
+
+def _elsewhere(name: str, guess: bool) -> str:
+    """Where a command is that is none by itself, or one of a similar name, in words; empty if nowhere."""
+    known = {"kmedians": "learn kmeans --medians", **_commands_of_groups()}
+    if name in get_args(Task) and name not in known:
+        return f"'{name}' is a task of 'design' and 'sketch': write --task {name}"
+    near = [name] if name in known else get_close_matches(name, known, 1, 0.8) if guess else []
+    return f"No such command '{name}'. Did you mean 'sketchlearn {known[near[0]]}'?" if near else ""
+
+
 class Verbs(TyperGroup):
     """The verbs in groups, each with its whole summary."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command; a name that belongs to another verb, like that of a task, leads there."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as raised:
+            error: Any = raised
+            said = str(getattr(error, "message", ""))
+            if said.startswith("No such command"):
+                error.message = _elsewhere(args[0], "Did you mean" not in said) or said
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each group."""

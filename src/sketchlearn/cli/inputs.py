@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sketchlearn
 from sketchlearn.cli.outputs import usage
-from sketchlearn.exceptions import ModelFileError, SketchFileError
+from sketchlearn.exceptions import Advice, ModelFileError, SketchFileError
 from sketchlearn.limits import check, memory_limit, read_json
 
 if TYPE_CHECKING:
@@ -69,6 +70,17 @@ def read_input() -> bytes:
     return data
 
 
+@contextmanager
+def about(place: str) -> Iterator[None]:
+    """A context in which errors name the files that they are about."""
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, Advice):
+            raise type(error)(f"{place}: ", *error.parts) from None
+        raise type(error)(f"{place}: {error}") from None
+
+
 def read_sketch(path: str) -> Sketch:
     """A sketch from a file, or from standard input for ``-``."""
     if path == "-":
@@ -103,7 +115,13 @@ def labelled_sketches(paths: Sequence[str]) -> Any:
         raise usage("standard input (-) can be read only once")
     names = [Path(path).stem for path in paths]
     names = names if len(set(names)) == len(names) else list(paths)
-    return dict(zip(names, map(read_sketch, paths), strict=True))
+    from sketchlearn.sketches.checks import check_same_features
+
+    found = [read_sketch(path) for path in paths]
+    for path, s in zip(paths, found, strict=True):
+        with about(f"{paths[0]} and {path}"):
+            check_same_features(found[0], s)
+    return dict(zip(names, found, strict=True))
 
 
 def read_model(path: str) -> Model:

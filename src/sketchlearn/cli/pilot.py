@@ -65,9 +65,8 @@ def fitted_encoder(
 
 
 def recipe_text(phi: FeatureMap) -> bytes:
-    """The file that `design` writes: the recipe, why it was chosen, and from what."""
-    words = {"reason": phi.reason, "provenance": phi.provenance}
-    facts = {"features": phi.recipe(), **{name: text for name, text in words.items() if text}}
+    """The file that `design` writes: the recipe, what it was designed for, why it was chosen, and from what."""
+    facts = {"features": phi.recipe(), **phi.words}
     return (json.dumps(sealed(facts), indent=2, sort_keys=True) + "\n").encode()
 
 

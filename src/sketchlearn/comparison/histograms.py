@@ -11,6 +11,7 @@ from collections.abc import Collection
 import numpy as np
 
 from sketchlearn.arrays import Array
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.histogram import HistogramFeatures
 from sketchlearn.sketches.value import Sketch
 
@@ -18,7 +19,7 @@ from sketchlearn.sketches.value import Sketch
 def histogram(sketch: Sketch) -> HistogramFeatures:
     """The map of a sketch of single columns; TypeError for others, ValueError if it is empty."""
     if not isinstance(sketch.features, HistogramFeatures):
-        raise TypeError(
+        raise UnsuitableMapError(
             f"columns= takes a sketch of histograms (task='columns'), but it has {sketch.features.kind} features"
         )
     if sketch.weight <= 0:

@@ -354,7 +354,7 @@ def _verdict(best: _Fit, sources: Flags, d: int, count: float) -> tuple[Code, st
     if best.ratio > _LIMIT:
         return Code.MISFIT, (
             "Not certified. The rows are not a linear mixture of so many independent sources, or too many rows were "
-            f"clipped: the misfit of the cumulants is {best.ratio:.3g} times their noise."
+            f"clipped: the misfit of the cumulants is {best.ratio:.3g} times the noise floor."
         )
     if np.isnan(best.ratio):
         return Code.UNDETERMINED, (

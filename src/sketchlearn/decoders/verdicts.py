@@ -71,14 +71,15 @@ def of_clusters(
         strays = len(certified.strays)
         aside = f" {counted(strays, 'place')} far out, of a few rows each, {'is' if strays == 1 else 'are'} left out."
         return Code.RELIABLE, (
-            f"Reliable. {explain} (the misfit is {ratio:.2f} times that of sampling noise alone). {could_show}"
-            f"{aside * (strays > 0)}"
+            f"Reliable. {explain} (the misfit is {ratio:.2f} times the noise floor). {could_show}{aside * (strays > 0)}"
         )
     if seen.explained:
-        why = (
-            "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
-            "design it from rows, or from narrower bounds"
-        )
+        why = "clusters of half the average size may be missing: take more rows, or a larger sketch"
+        if not seen["reach"].passed:
+            why = (
+                "the map is too coarse to tell clusters of this width and distance from others with the same moments: "
+                "design it from rows, or from narrower bounds"
+            )
         if not seen.determined:
             error, at = max(seen["coordinate"].score, seen["distance"].score / 2.0), seen["coordinate"].at
             lost = f"the sketch doesn't show where component {at} is"

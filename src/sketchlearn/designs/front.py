@@ -32,6 +32,7 @@ from sketchlearn.sources.base import Source
 from sketchlearn.sources.pilot import PILOT_ROWS
 from sketchlearn.words import counted
 
+_PLAIN: tuple[str, bool, int | None] = ("dense", False, None)  # how frequencies are drawn: one by one, whole
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
 Quadratic: TypeAlias = Literal["pca", "regression", "cca"]
@@ -219,8 +220,14 @@ def _second(previous: Any, task: str, k: int, covariance_type: str | None, seed:
     model = getattr(previous, "solution_", previous)
     shape = covariance_type or str(getattr(model, "covariance_type", "full"))
     phi, why = design_adapted(previous, k, shape, seed, size=size)
-    named = phi.with_columns(model.columns) if getattr(model, "named", False) else phi
-    return named.explained(why).chosen_from("an earlier model")
+    few, encoder = getattr(model, "projection", None), getattr(model, "encoder", None)
+    if few is not None:  # its components are those of projected rows
+        phi = phi.with_projection(few)
+    elif getattr(model, "named", False):
+        phi = phi.with_columns(model.columns)
+    named = phi if encoder is None else phi.with_encoder(encoder)
+    asked = Request(task, k, seed, size=size, covariance_type=covariance_type)
+    return named.explained(why).chosen_from("an earlier model").designed_for(_purpose(asked, "from an earlier model"))
 
 
 def design_request(
@@ -230,7 +237,7 @@ def design_request(
     designer: Designer | None = None,
     indicators: npt.NDArray[np.bool_] | None = None,
     projection: int | Projection | None = None,
-    drawn: tuple[str, bool, int | None] = ("dense", False, None),
+    drawn: tuple[str, bool, int | None] = _PLAIN,
     any_units: bool = False,
 ) -> FeatureMap:
     """The map for a request whose sample is a pilot: what all entry points have in common.
@@ -267,7 +274,7 @@ def design_request(
     phi, why = make(request)
     if units is not None:
         phi = phi.standardized(*units)
-    if drawn != ("dense", False, None):
+    if drawn != _PLAIN:
         phi = phi.redrawn(*drawn)
         remarks += f"; {phi.describe()}"
     if asked.sample is not None:
@@ -280,7 +287,29 @@ def design_request(
         phi = phi.with_projection(few)
     if names is not None and len(names) == phi.inputs:
         phi = phi.with_columns(names)
-    return phi.explained(why + remarks)
+    source = "no row looked at" if asked.sample is None else f"from {counted(len(asked.rows()), 'pilot row')}"
+    return phi.explained(why + remarks).designed_for(_purpose(asked, source, projection, drawn))
+
+
+_OPTIONS = ("size", "seed", "dim", "scale", "radial", "covariance_type", "standardize", "missing")
+
+
+def _purpose(
+    asked: Request,
+    source: str,
+    projection: int | Projection | None = None,
+    drawn: tuple[str, bool, int | None] = _PLAIN,
+) -> str:
+    """What was asked for, in words: the options as they were given."""
+    plain = Request(asked.task, asked.n_components)
+    given = {name: getattr(asked, name) for name in _OPTIONS if getattr(asked, name) != getattr(plain, name)}
+    for name, value, usual in zip(("structure", "quantized", "features_per_row"), drawn, _PLAIN, strict=True):
+        if value != usual:
+            given[name] = value
+    if projection is not None:
+        given["projection"] = getattr(projection, "size", projection)
+    options = ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v!r}" for k, v in given.items())
+    return f"{asked.task} with n_components={asked.n_components}, {source}; " + (options or "options at their defaults")
 
 
 def design_source(

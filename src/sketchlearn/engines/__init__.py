@@ -8,10 +8,10 @@ from typing import Any
 
 from sketchlearn.accepts import NOTHING, PROGRESS, whole
 from sketchlearn.engines import dask, gpu, mpi, processes, ray, spark, threads  # noqa: F401  (they register themselves)
-from sketchlearn.engines.base import OWN_ROWS, Engine, Job, engine_of, register_engine
+from sketchlearn.engines.base import Engine, Job, engine_of, register_engine
 from sketchlearn.engines.checkpoint import Checkpoint
 from sketchlearn.engines.progress import Report, reporting
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.base import OWN_ROWS, FeatureMap
 from sketchlearn.sketches.table import SketchTable
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sources import Source

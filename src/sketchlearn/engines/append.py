@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from sketchlearn import engines, files
-from sketchlearn.engines.base import OWN_ROWS
 from sketchlearn.engines.checkpoint import Checkpoint, digest, read_checkpoint
 from sketchlearn.engines.progress import Report
 from sketchlearn.exceptions import Advice, DuplicateRowsError, IncompatibleSketchError, InputError, Option
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.base import OWN_ROWS, FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable, load
 from sketchlearn.sources import ReadOptions, Selection, Source, open_source
 

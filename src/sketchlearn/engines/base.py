@@ -19,10 +19,6 @@ Prepare = Callable[[Plan], Summer]
 """How an engine gets what sums rows from what is to be summed."""
 
 
-OWN_ROWS = "these rows"
-"""What a map was chosen from that was designed from the rows of its own pass."""
-
-
 @dataclass(frozen=True)
 class Job:
     """One pass, checked and ready to run.

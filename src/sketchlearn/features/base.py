@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 
 Recipe = dict[str, Any]
 _M = TypeVar("_M", bound="FeatureMap")
-_WORDS_ALONE = {"columns", "reason", "provenance", "_expected", "_embedded"}  # fields without constants of rows
+WORDS = ("purpose", "reason", "provenance")
+"""Fields in words that say where a map comes from: no part of the recipe."""
+OWN_ROWS = "these rows"
+"""What a map was chosen from that was designed from the rows of its own pass."""
+_WORDS_ALONE = {"columns", *WORDS, "_expected", "_embedded"}  # fields without constants of rows
 
 
 def unchanged(parameters: Recipe) -> Recipe:
@@ -64,7 +68,10 @@ class FeatureMap(SumAlgebra, ABC):
         Applied to rows before the features: first the encoder, then the projection.
     reason : str
         Why this kind, size and scale were chosen, in words, if :func:`sketchlearn.design` chose them. It is not part of
-        the recipe: maps that differ only in it are equal. Map files keep it, sketches don't.
+        the recipe: maps that differ only in it are equal. Files of maps and of exact sketches keep it.
+    purpose : str
+        What was asked of the design: task, number of components, pilot rows, and the options that were given; kept as
+        `reason`.
     provenance : str
         What it was chosen from, if known: ``"public bounds"``, ``"other data: ..."``, ``"a sample"``; kept as `reason`.
 
@@ -91,6 +98,7 @@ class FeatureMap(SumAlgebra, ABC):
     encoder: Encoder | None = field(default=None, kw_only=True)
     projection: Projection | None = field(default=None, kw_only=True)
     reason: str = field(default="", kw_only=True)
+    purpose: str = field(default="", kw_only=True)
     provenance: str = field(default="", kw_only=True)
     _expected: str | None = field(default=None, kw_only=True)
     _embedded: npt.NDArray[Any] | None = field(default=None, kw_only=True)
@@ -244,6 +252,44 @@ class FeatureMap(SumAlgebra, ABC):
         """
         return self._with(provenance=str(provenance))
 
+    def designed_for(self: _M, purpose: str) -> _M:
+        """The map with a record of what was asked of its design.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> sl.design(dim=2, scale=1.0, n_components=3).purpose
+        'kmeans with n_components=3, no row looked at; dim=2, scale=1'
+        """
+        return self._with(purpose=str(purpose))
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What files keep about where the map comes from, as texts by name.
+
+        The rows of a pass that chose their own map are a sample for every other pass.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> sl.FourierFeatures.draw(dim=2, size=8).explained("a guess").words
+        {'reason': 'a guess'}
+        """
+        known = {name: text for name in WORDS if (text := getattr(self, name))}
+        return known | {"provenance": "a sample"} if self.provenance == OWN_ROWS else known
+
+    def with_words(self: _M, words: Mapping[str, str]) -> _M:
+        """The map with other words about where it comes from, see :attr:`words`.
+
+        Examples
+        --------
+        >>> import sketchlearn as sl
+        >>> told = sl.design(dim=2, scale=1.0, n_components=3)
+        >>> told.with_words({}).words, told.with_words({}) == told
+        ({}, True)
+        """
+        return self._with(**{name: str(words.get(name, "")) for name in WORDS})
+
     def with_encoder(self: _M, encoder: Encoder | None) -> _M:
         """A map of equal features of encoded rows; the rules of the encoder become part of the recipe.
 
@@ -290,7 +336,7 @@ class FeatureMap(SumAlgebra, ABC):
     def replace(self: _M, **changes: Any) -> _M:
         """A copy with some fields changed; nothing that was drawn is kept."""
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        kept = {} if set(changes) <= _WORDS_ALONE else {"provenance": ""}
+        kept = {} if set(changes) <= _WORDS_ALONE else {"provenance": "", "purpose": ""}
         return type(self)(**{**state, **kept, **changes})
 
     # -- other maps ----------------------------------------------------------------------------
@@ -309,7 +355,8 @@ class FeatureMap(SumAlgebra, ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # pickles hold the recipe, not the drawn numbers; the class goes along so that its kind is known there
-        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded, self.reason, self.provenance)
+        words = {name: getattr(self, name) for name in WORDS}
+        return _rebuild, (type(self), self.recipe(), self._expected, self._embedded, words)
 
     def recipe_json(self) -> str:
         """The recipe as canonical JSON text: equal maps have equal text."""
@@ -503,10 +550,24 @@ def checked_map(features: Any) -> FeatureMap:
     return features
 
 
+def agreed(maps: Iterable[FeatureMap]) -> FeatureMap:
+    """The first of some equal maps, without words about where it comes from unless all say the same.
+
+    Examples
+    --------
+    >>> import sketchlearn as sl
+    >>> from sketchlearn.features.base import agreed
+    >>> phi = sl.FourierFeatures.draw(dim=2, size=8)
+    >>> agreed([phi.explained("a"), phi.explained("a")]).reason, agreed([phi.explained("a"), phi]).reason
+    ('a', '')
+    """
+    first, *others = maps
+    return first if all(phi is first or phi.words == first.words for phi in others) else first.with_words({})
+
+
 def _rebuild(
-    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None, reason: str = "",
-    provenance: str = "",
-) -> FeatureMap:  # fmt: skip
+    cls: type[FeatureMap], recipe: Recipe, expected: str | None, embedded: npt.NDArray[Any] | None, words: Recipe
+) -> FeatureMap:
     phi = FeatureMap.from_recipe(recipe)
     phi = phi if embedded is None else phi.with_random_array(embedded)
-    return (phi if expected is None else phi.expecting(expected)).explained(reason).chosen_from(provenance)
+    return (phi if expected is None else phi.expecting(expected)).with_words(words)

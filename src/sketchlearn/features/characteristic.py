@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import AnyArray, Array, Flags, Index
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.operator import Operator
 
@@ -119,5 +120,5 @@ def characteristic(features: FeatureMap, what: str = "this decoder") -> Characte
     """The map, if it is one that decoders of mixtures can use; TypeError with the reason if not."""
     found = features.as_characteristic
     if found is None:
-        raise TypeError(f"{what} needs Fourier features, the sketch has {features.kind} features")
+        raise UnsuitableMapError(f"{what} needs Fourier features, the sketch has {features.kind} features")
     return found

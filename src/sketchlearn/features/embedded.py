@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.characteristic import CharacteristicMap
 from sketchlearn.kernels import PRODUCT_BITS, Plan
@@ -231,5 +232,5 @@ def embedding(features: FeatureMap, what: str) -> EmbeddedFeatures:
     """The map, if it sums second moments of embedded rows; TypeError with the reason if not."""
     found = features.as_embedded
     if found is None:
-        raise TypeError(f"{what} needs products of Fourier features, the sketch has {features.kind} features")
+        raise UnsuitableMapError(f"{what} needs products of Fourier features, the sketch has {features.kind} features")
     return found

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from sketchlearn.accepts import FLAG, SEED, whole
 from sketchlearn.arrays import AnyArray, Array
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.dense import positive
 from sketchlearn.features.quadratic import integer_normals
@@ -324,5 +325,5 @@ def quartic(features: FeatureMap, what: str) -> QuarticFeatures:
     """The map, if it has fourth powers; TypeError with the reason if not."""
     found = features.as_quartic
     if found is None:
-        raise TypeError(f"{what} needs quartic features, the sketch has {features.kind} features")
+        raise UnsuitableMapError(f"{what} needs quartic features, the sketch has {features.kind} features")
     return found

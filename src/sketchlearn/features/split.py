@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.joined import JoinedMap
@@ -127,5 +128,5 @@ class SplitFeatures(JoinedMap):
 def two_groups(features: FeatureMap, what: str) -> SplitFeatures:
     """The map, if it is of two groups of columns; TypeError with the remedy if not."""
     if not isinstance(features, SplitFeatures):
-        raise TypeError(f"{what} needs features of two groups of columns: sl.design_independence")
+        raise UnsuitableMapError(f"{what} needs features of two groups of columns: sl.design_independence")
     return features

@@ -12,8 +12,10 @@ from sketchlearn.accepts import FLAG
 from sketchlearn.arrays import Array
 from sketchlearn.decoders.mixtures.known import checked_covariance
 from sketchlearn.designs.gmm import default_size, parameter_count
+from sketchlearn.features.base import FeatureMap
 from sketchlearn.learn.density import SketchedMixture
 from sketchlearn.learn.parameters import COVARIANCES, START, estimator, learned, parameter
+from sketchlearn.learn.rows import Rows
 from sketchlearn.models.base import Model
 from sketchlearn.models.mixtures import GaussianMixtureModel
 
@@ -111,11 +113,16 @@ class CompressiveGaussianMixture(SketchedMixture):
             if self.decoder == "known":
                 raise ValueError("decoder='known' needs covariances")
             return
-        checked_covariance(self.covariances)
+        checked_covariance(self.covariances, None if self.features is None else self.features.dim)
         if self.n_components == "auto" or self.start is not None or self.warm_start or self.projection is not None:
             raise ValueError("known covariances need a number of components, and neither a start nor a projection")
         if self.decoder not in ("auto", "known"):
             raise ValueError(f"known covariances are for decoder='known', not {self.decoder!r}")
+
+    def _map(self, rows: Rows, seed: int, whole: bool) -> FeatureMap:
+        if self.covariances is not None and self.features is None:  # before the pass: how many columns is known by now
+            checked_covariance(self.covariances, self._map_columns())
+        return super()._map(rows, seed, whole)
 
     def design_request(self) -> dict[str, Any]:
         """As many components, of the shape asked for or known."""

@@ -79,7 +79,6 @@ def features_in(data: bytes, name: str) -> FeatureMap:
         if not isinstance(recipe, dict) or "features" not in recipe:
             raise ValueError("it has no field 'features'")
         check_seal(recipe)
-        phi = FeatureMap.from_recipe(recipe["features"]).explained(str(recipe.get("reason", "")))
-        return phi.chosen_from(str(recipe.get("provenance", "")))
+        return FeatureMap.from_recipe(recipe["features"]).with_words(recipe)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SketchFileError(f"{name}: neither a feature map nor a sketch: {error}") from None

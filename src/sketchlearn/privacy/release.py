@@ -342,8 +342,8 @@ def map_origin(
         "; give the rows instead of the sketch (privatize_rows in Python), so that a part of the budget pays for the "
         "map; or, if you know that the map is public, confirm it with ",
         Option("public_map", True),
-        " (a saved sketch doesn't say that its map was designed from bounds; the command privatize reads this from the "
-        "map file, given with --features)",
+        " (sketches of a store, or of files of earlier versions, don't say where their map comes from; the command "
+        "privatize reads it from the map file, given with --features)",
     )
 
 

@@ -212,8 +212,10 @@ def _fourier(features: FeatureMap) -> Bounds:
     return (phase_bounds if phi.dither is None else sign_bounds)(phi.kept, groups, phi.size)
 
 
+@register_bounds("adapted")
 @register_bounds("split")
-def _split(features: FeatureMap) -> Bounds:
+def _joined(features: FeatureMap) -> Bounds:
+    """Parts that share one plan of Fourier features: each pair has modulus 1, wherever its frequency comes from."""
     return phase_bounds(features.size)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sketchlearn.arrays import MISSING, InvalidRowError, RowError, as_rows, as_weights, nowhere
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
-from sketchlearn.features.base import FeatureMap, checked_map
+from sketchlearn.features.base import FeatureMap, agreed, checked_map
 from sketchlearn.kernels import RowSums, Summer
 from sketchlearn.sketches import file
 from sketchlearn.sketches.origin import Origin
@@ -231,11 +231,19 @@ class Accumulator:
         for mine, theirs in ((True, other._whole), (False, other._fractional)):
             if theirs is not None:  # first look, then add: half of a merge would be worse than none
                 check_range(self.features, (self._of(mine).weight if self._has(mine) else 0) + theirs.weight)
+        self._share(agreed([self.features, other.features]))
         chosen = other.on_invalid == "skip"  # what is in its rows has decided how many there are
         for mine, theirs in ((True, other._whole), (False, other._fractional)):
             if theirs is not None:
                 origin = replace(theirs.origin, by_content=theirs.origin.by_content or chosen)
                 self._of(mine).add(theirs, theirs.squared, origin)
+
+    def _share(self, features: FeatureMap) -> None:
+        """Take an equal map, with its words and embedded frequencies."""
+        self.features = features
+        for part in (self._whole, self._fractional):
+            if part is not None:
+                part.features = features
 
     def _has(self, whole: bool) -> bool:
         return (self._whole if whole else self._fractional) is not None
@@ -330,8 +338,5 @@ class Accumulator:
 
 def _restored(features: FeatureMap, data: bytes) -> Accumulator:
     made = Accumulator.from_bytes(data)
-    made.features = features  # with embedded frequencies, if it has them
-    for part in (made._whole, made._fractional):
-        if part is not None:
-            part.features = features
+    made._share(features)
     return made

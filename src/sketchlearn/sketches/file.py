@@ -21,7 +21,7 @@ import numpy as np
 
 from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.exceptions import SketchFileError
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.base import WORDS, FeatureMap
 from sketchlearn.features.fingerprint import digest
 from sketchlearn.files import write
 from sketchlearn.limits import check, check_json
@@ -42,6 +42,7 @@ _NEW_FIELDS = {"squared_weights", "privacy", "optional"}
 _PARTS = "parts"  # the optional field with the record of what went in and out
 _NOISE = "noise"  # the optional field with the variance of known noise
 _ORIGIN = "origin"  # the optional field with how rows were chosen, if not all with weight 1
+_MAP = "map"  # the optional field with the words that say where the map comes from
 _DTYPES = {"<i8", "<f8", "<f4", "|i1"}
 
 
@@ -71,7 +72,8 @@ def encode(sketch: Sketch, *, embed_frequencies: bool = False) -> bytes:
         record = {} if sketch.parts is None else {_PARTS: sketch.parts.to_json(sketch)}
         known = {_NOISE: sketch.noise} if sketch.noise else {}
         chosen = {} if sketch.origin == Origin() else {_ORIGIN: sketch.origin.to_json()}
-        header["optional"] = {**sketch.extra, **record, **known, **chosen}
+        words = {_MAP: told} if (told := _words(sketch)) else {}
+        header["optional"] = {**sketch.extra, **record, **known, **chosen, **words}
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-(_PREAMBLE.size + len(text)) % 8)
     body = b"".join(a.tobytes() for a in arrays.values())
@@ -84,7 +86,12 @@ def _is_plain(sketch: Sketch) -> bool:
     repetition = sketch.squared_weights == repeated(sketch.weight, sketch.weight_bits)
     boxed = sketch.has_box or sketch.weight == 0
     alone = not sketch.extra and sketch.parts is None and not sketch.noise and sketch.origin == Origin()
-    return repetition and boxed and sketch.privacy is None and alone
+    return repetition and boxed and sketch.privacy is None and alone and not _words(sketch)
+
+
+def _words(sketch: Sketch) -> dict[str, str]:
+    """What is known about where the map comes from; not of a release: it would tell of pilot rows, without noise."""
+    return {} if sketch.privacy is not None else sketch.features.words
 
 
 def decode(data: bytes | bytearray | memoryview, source: str = "these bytes", like: FeatureMap | None = None) -> Sketch:
@@ -198,10 +205,18 @@ def _parse(
         if digest(frequencies) != header["fingerprint"]:
             raise SketchFileError("the embedded frequencies don't have the fingerprint of the header")
         features = features.with_random_array(frequencies)
+    features = _with_words(features, extra.pop(_MAP, {}))
     if _ORIGIN in extra:
         later["origin"] = Origin.from_json(extra.pop(_ORIGIN))
     made = Sketch(features, sums, weight, weight_bits, lower, upper, skipped, extra=extra, **later)
     return made if record is None else replace(made, parts=Parts.from_json(record, made))
+
+
+def _with_words(features: FeatureMap, words: Any) -> FeatureMap:
+    right = isinstance(words, dict) and all(name in WORDS and isinstance(text, str) for name, text in words.items())
+    if not right:
+        raise SketchFileError("not a record of where the map comes from")
+    return features if features.words == words else features.with_words(words)
 
 
 def _arrays(body: memoryview, specification: Any) -> dict[str, AnyArray]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sketchlearn.features.base import agreed
 from sketchlearn.sketches.checks import at_bits, check_noise, check_range, merged_record
 from sketchlearn.sketches.origin import Origin
 from sketchlearn.sketches.parts import Parts
@@ -26,7 +27,8 @@ def noise_of(sketches: Sequence[Sketch], weight: int, bits: int) -> float:
 
 def merged(sketches: list[Sketch], pool: bool = False) -> Sketch:
     """The sketch of all rows behind sketches of one map; `pool` adds guarantees up, whoever is behind them."""
-    features = sketches[0].features
+    filled = [s for s in sketches if not s.is_empty] or sketches[:1]
+    features = agreed(s.features for s in filled)
     bits = max(s.weight_bits for s in sketches)
     scaled = [at_bits(s, bits) for s in sketches]
     weight = sum(w for _, w in scaled)
@@ -34,7 +36,6 @@ def merged(sketches: list[Sketch], pool: bool = False) -> Sketch:
     sums = scaled[0][0]
     for part, _ in scaled[1:]:
         sums = features.add_sums(sums, part)
-    filled = [s for s in sketches if not s.is_empty] or sketches[:1]
     return replace(
         filled[0],
         features=features,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchlearn.features.base import OWN_ROWS
 from sketchlearn.sketches.checks import in_words
 from sketchlearn.sketches.parts import Parts
 from sketchlearn.sketches.record import PrivacyRecord
@@ -24,6 +25,11 @@ def facts(sketch: Sketch) -> dict[str, str]:
     }
     if sketch.features.reason:
         found["map"] = one_line(sketch.features.reason.partition(":")[0])
+    if sketch.features.purpose:
+        found["designed for"] = one_line(sketch.features.purpose)
+    if sketch.features.provenance:
+        whose = OWN_ROWS if sketch.origin.own_map else sketch.features.provenance
+        found["chosen from"] = one_line(whose)
     if sketch.features.projection is not None:
         found["columns"] += f": {sketch.features.projection.describe()}"
     if sketch.weight and sketch.effective_count != sketch.count:

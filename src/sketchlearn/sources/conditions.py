@@ -268,7 +268,7 @@ def _fitting(value: Any, column: str, schema: Any) -> Any:
     if not isinstance(value, str) or kind is None:
         return value
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        raise ValueError(f"condition on column {column!r}: it holds numbers, and {value!r} is not a number")
+        raise InputError(Option("where"), f": column {column!r} holds numbers, and {value!r} is not a number")
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return value
     try:

@@ -142,7 +142,7 @@ class Selection:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, tuple) and not value):
                 hint = "" if ":" in kind or ";" in kind else _INSTEAD.get(name, "")
-                raise ValueError(f"{name} doesn't apply to {kind}{hint}")
+                raise InputError(Option(name), f" doesn't apply to {kind}{hint}")
 
     def settings(self) -> dict[str, str]:
         """What a checkpoint must agree on: everything that decides which rows count and how."""

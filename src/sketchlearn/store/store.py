@@ -10,10 +10,9 @@ from os import PathLike
 from typing import Any
 
 from sketchlearn import engines
-from sketchlearn.engines.base import OWN_ROWS
 from sketchlearn.engines.progress import Report
 from sketchlearn.exceptions import IncompatibleSketchError, SketchFileError
-from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.base import OWN_ROWS, FeatureMap
 from sketchlearn.sketches import Sketch, SketchTable
 from sketchlearn.sketches.origin import Origin
 from sketchlearn.sources import Selection, open_source

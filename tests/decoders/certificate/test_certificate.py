@@ -42,6 +42,26 @@ def test_the_truth_passes_and_is_within_its_errors(k, d):
     assert 0.3 < found.examination.closest.max() < 5.0
 
 
+def _in_one_column(k, apart, rows):
+    X = np.random.default_rng(k).normal(size=(rows, 1)) + apart * (np.arange(rows) % k)[:, None]
+    return sl.CompressiveKMeans(k, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(("k", "apart"), [(1, 0), (2, 4), (2, 6)])
+@pytest.mark.parametrize("rows", [600, 6000])
+def test_clusters_of_one_column_are_certified(k, apart, rows):
+    """Of so few rows none is four widths from the clusters at the ends: no place was far enough from them."""
+    found = _in_one_column(k, apart, rows)
+    assert found.reliable_, found.verdict_
+
+
+def test_more_rows_are_asked_for_where_a_cluster_could_hide():
+    found = _in_one_column(3, 5, 600)
+    assert found.solution_.code == Code.UNDETERMINED
+    assert "take more rows" in found.verdict_
+    assert _in_one_column(3, 5, 6000).reliable_
+
+
 @pytest.mark.parametrize("d", [2, 10])
 def test_a_missing_cluster_is_named_and_put_back(d):
     X, centers, width = gaussian_clusters(5, d, 100, seed=3)

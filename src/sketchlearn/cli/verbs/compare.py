@@ -10,6 +10,7 @@ import typer
 from sketchlearn.cli.inputs import is_table, read_group, read_model, read_sketch
 from sketchlearn.cli.options import ALPHA, Json, MinEffect, option, verb
 from sketchlearn.cli.outputs import Code, emit, usage, warnings_as_notes, working
+from sketchlearn.exceptions import ModelFileError
 
 if TYPE_CHECKING:
     from sketchlearn.comparison import Alarm
@@ -102,7 +103,7 @@ def _model(path: str) -> Mixture | None:
             return None
     model = read_model(path)
     if model.mixture is None:
-        raise usage(f"{path}: a {model.task} model has no density that rows could follow")
+        raise ModelFileError(f"{path}: a {model.task} model has no density that rows could follow")
     return model.mixture
 
 

@@ -13,6 +13,7 @@ from sketchlearn.cli.help import Task
 from sketchlearn.cli.inputs import names_in
 from sketchlearn.cli.options import TEXT, Encode, Json, Missing, Output, option, verb
 from sketchlearn.cli.outputs import check_output, emit, usage, write_bytes
+from sketchlearn.exceptions import ModelFileError
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ def _mixture(path: str) -> Any:
 
     model = Model.load(path)
     if getattr(model, "mixture", None) is None:
-        raise usage(f"{path}: a model of the kind {model.task} has no mixture; --previous takes one of learn gmm")
+        raise ModelFileError(
+            f"{path}: a model of the kind {model.task} has no mixture; --previous takes one of learn gmm"
+        )
     return model
 
 
@@ -154,7 +157,8 @@ def _histograms(
     known = tuple(names or map(str, range(len(bounds[0]))))
     whole = column_numbers(names_in(integers, "--integers") or [], known)
     phi = HistogramFeatures.draw(*bounds, cells=size or CELLS, integers=list(whole))
-    return phi.explained(f"{size or CELLS} cells of each column between public bounds, no row looked at")
+    phi = phi.explained(f"{size or CELLS} cells of each column between public bounds, no row looked at")
+    return phi.chosen_from("public bounds")
 
 
 def _released_size(k: int, dim: int, epsilon: float, delta: float, rows: int, task: str) -> tuple[int, str]:

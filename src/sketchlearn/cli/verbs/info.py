@@ -71,9 +71,11 @@ def _of_json(data: bytes, name: str) -> tuple[dict[str, Any], str]:
     if is_model(data):
         return _of_model(Model.from_json(data, name))
     phi = features_in(data, name)
-    why = {"reason": phi.reason} if phi.reason else {}
-    said = [repr(phi), f"  {phi.describe()}", *(f"  {one_line(text)}" for text in why.values())]
-    return {"kind": "features", **json.loads(phi.recipe_json()), **why}, "\n".join(said)
+    labels = {"purpose": "designed for", "reason": "map", "provenance": "chosen from"}
+    why = {labels[name]: text for name, text in phi.words.items()}
+    width = max(map(len, why), default=0)
+    said = [repr(phi), f"  {phi.describe()}", *(f"  {k:<{width}}  {one_line(text)}" for k, text in why.items())]
+    return {"kind": "features", **json.loads(phi.recipe_json()), **phi.words}, "\n".join(said)
 
 
 def _of_model(model: Model) -> tuple[dict[str, Any], str]:
@@ -100,6 +102,7 @@ def _of_sketch(s: Sketch) -> tuple[dict[str, Any], str | None]:
         "columns": list(columns) if columns else s.features.dim,
         "features": json.loads(s.features.recipe_json()),
         "fingerprint": s.features.fingerprint,
+        "map": s.features.words,
         "bytes": s.nbytes,
         "lower": s.lower.tolist() if s.has_box else None,
         "upper": s.upper.tolist() if s.has_box else None,

@@ -23,6 +23,7 @@ from sketchlearn.cli.options import (
     with_signature,
 )
 from sketchlearn.cli.outputs import check_output, emit, usage, working, write_bytes
+from sketchlearn.exceptions import SketchFileError
 from sketchlearn.words import counted
 
 if TYPE_CHECKING:
@@ -317,7 +318,9 @@ def classifier(
 ) -> Learned:
     """Learn a classifier, from a table with one sketch per class."""
     if not is_table(table) and Path(table).is_file():
-        raise usage(f"{table}: a classifier needs a table: sketchlearn sketch DATA --task classifier --group-by X")
+        raise SketchFileError(
+            f"{table}: a classifier needs a table: sketchlearn sketch DATA --task classifier --group-by X"
+        )
     from sketchlearn.learn import CompressiveClassifier
     from sketchlearn.sketches import SketchTable
 

@@ -34,7 +34,9 @@ def spectral(
     labels: Annotated[str | None, option("Where to write the cluster of each row: .parquet or .csv.")] = None,
     nodes: Annotated[str | None, option("Where to write the embedded nodes: .parquet or .csv.")] = None,
     sketch: Annotated[str | None, option("Where to write the sketch of the embedded nodes.")] = None,
-    neighbors: Annotated[int, option("Number of nearest rows to join each row with.", min=1)] = 10,
+    neighbors: Annotated[
+        int | None, option("Number of nearest rows to join each row with; 10 by default.", min=1)
+    ] = None,
     method: Annotated[Literal["eigenvectors", "signals"], option("Coordinates of the nodes.")] = "eigenvectors",
     components: Annotated[
         int | None, option("Number of eigenvectors, by default one per cluster; or of signals.", min=1)
@@ -70,6 +72,8 @@ def spectral(
             raise usage("give only one file if it is a graph (.npz)")
         if id_column is not None or any(value is not None for value in reading.values()):
             raise usage("a graph (.npz) has no columns: leave out --id, --columns and other options of rows")
+        if neighbors is not None:
+            raise usage("--neighbors joins rows, and a graph (.npz) says which nodes are joined: leave it out")
     from sklearn.exceptions import ConvergenceWarning
 
     from sketchlearn.learn import CompressiveSpectralClustering
@@ -79,7 +83,7 @@ def spectral(
     estimator = CompressiveSpectralClustering(
         k,
         affinity="precomputed" if is_graph else "nearest_neighbors",
-        n_neighbors=neighbors,
+        n_neighbors=10 if neighbors is None else neighbors,
         method=method,
         n_components=components,
         decoder=decoder,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sketchlearn.cli.inputs import read_sketch
+from sketchlearn.cli.inputs import about, read_sketch
 from sketchlearn.cli.options import Json, Output, option, verb
 from sketchlearn.cli.outputs import check_output, emit, note, usage, write_bytes
 from sketchlearn.words import counted
@@ -48,7 +48,8 @@ def _without(rest: Sketch, part: Sketch, path: str, whole: str, force: bool, unk
             f"{path} was already removed from {whole}, or is given twice; use --force if its rows were added more than "
             "once"
         )
-    left = replace(replace(rest, parts=None) - part, parts=record.without(part))
+    with about(f"{whole} and {path}"):
+        left = replace(replace(rest, parts=None) - part, parts=record.without(part))
     if known is None:
         unknown.append(path)
         note(

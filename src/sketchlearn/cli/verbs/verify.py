@@ -26,12 +26,14 @@ def verify(
         raise usage(f"--prior {prior}: choose a probability above 0 and below 1")
     learned = read_model(model)
     from sketchlearn.comparison.verifier_model import VerifierModel
-    from sketchlearn.exceptions import IncompatibleSketchError
+    from sketchlearn.exceptions import IncompatibleSketchError, ModelFileError, SketchFileError
 
     if not isinstance(learned, VerifierModel):
-        raise usage(f"{model}: a {learned.task} model can't verify anything; make a model with 'learn verifier'")
+        raise ModelFileError(
+            f"{model}: a {learned.task} model can't verify anything; make a model with 'learn verifier'"
+        )
     if is_table(test) and Path(test).is_file():
-        raise usage(f"{test}: a table; give the sketch of one segment")
+        raise SketchFileError(f"{test}: a table; give the sketch of one segment")
     sketch = read_sketch(test)
     if sketch.features != learned.features:
         difference = learned.features.difference(sketch.features)
@@ -39,7 +41,7 @@ def verify(
     with working("verifying"):
         ratios = learned.log_ratios(sketch)
     if not ratios:
-        raise usage(f"{model}: nobody is enrolled; run 'learn verifier' with --enroll TABLE")
+        raise ModelFileError(f"{model}: nobody is enrolled; run 'learn verifier' with --enroll TABLE")
     if claim is not None:
         if claim not in ratios:
             raise usage(f"--claim {claim}: enrolled are {', '.join(list(ratios)[:20])}")

@@ -15,6 +15,7 @@ from sketchlearn.decoders.evidence import beyond_box, small_class
 from sketchlearn.decoders.families import GAUSSIANS
 from sketchlearn.decoders.solution import Code, MixtureSolution, said
 from sketchlearn.decoders.verdicts import FEWEST_ROWS
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.characteristic import characteristic
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.models.classifier import ClassifierModel
@@ -47,7 +48,7 @@ def decode_moments(
     name = {"tied": "lda", "full": "qda", "diag": "naive-bayes"}[shape]
     one_component(k, name)
     if not second_moment(table.features, name).is_exact:
-        raise TypeError(f"{name} needs all products of columns, the sketches have {table.features.describe()}")
+        raise UnsuitableMapError(f"{name} needs all products of columns, the sketches have {table.features.describe()}")
     if not 0.0 <= shrinkage <= 1.0:
         raise ValueError(f"shrinkage must be between 0 and 1, got {shrinkage!r}")
     moments, counts = class_moments(table, class_weights, name), counts_of(table)

@@ -22,6 +22,7 @@ from sketchlearn.decoders.lowrank.solution import Moments as SketchMoments
 from sketchlearn.decoders.noise import CHANCE, added_variance
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.decoders.verdicts import HELD
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.kernels import PRODUCT_BITS
 from sketchlearn.models.classifier import ClassifierModel
@@ -104,7 +105,7 @@ def feature_moments(sketch: Sketch, what: str) -> tuple[Array, Array]:
     if columns is not None and columns.is_exact:
         moments = SketchMoments.of(sketch, what)
         return moments.mean, moments.covariance
-    raise TypeError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
+    raise UnsuitableMapError(f"{what} needs products of features or of columns, the sketches have {phi.kind} features")
 
 
 @decoder

@@ -22,6 +22,7 @@ from sketchlearn.decoders.lowrank.shrunk import drowned, shrunk
 from sketchlearn.decoders.lowrank.thresholding import thresholding
 from sketchlearn.decoders.noise import added_variance, sums_with_shrunk_mean
 from sketchlearn.decoders.solution import Code, LowRankSolution, said
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.second_moment import SecondMomentMap, second_moment
 from sketchlearn.models.solution import FREE, spikes
 from sketchlearn.sketches.value import Sketch
@@ -170,7 +171,7 @@ class Moments(NamedTuple):
         """TypeError for other sketches, which `what` can't do with."""
         phi, weight = second_moment(sketch.features, what), float(sketch.weight)
         if not phi.is_exact:
-            raise TypeError(f"{what} needs all products of columns, the sketch has {phi.describe()}")
+            raise UnsuitableMapError(f"{what} needs all products of columns, the sketch has {phi.describe()}")
         return cls(
             phi,
             sketch.effective_count * phi.seen_share(sketch.sums, weight),

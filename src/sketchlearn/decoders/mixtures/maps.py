@@ -31,6 +31,7 @@ from sketchlearn.decoders.mixtures.projection import points_drawn
 from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.designs.gmm import default_size
+from sketchlearn.exceptions import UnsuitableMapError
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.embedded import embedding
 from sketchlearn.features.monitoring import MonitoringFeatures
@@ -58,7 +59,9 @@ def roles(features: FeatureMap) -> tuple[Index, Index]:
     whitening = inner.whitening if isinstance(inner, MonitoringFeatures) else None
     own = None if whitening is None else np.diag(whitening) > 0
     if own is None or own.all() or not own.any():
-        raise TypeError("a mixture of linear maps needs a map of predictors and targets, as covariance='diag' designs")
+        raise UnsuitableMapError(
+            "a mixture of linear maps needs a map of predictors and targets, as covariance='diag' designs"
+        )
     return np.flatnonzero(own), np.flatnonzero(~own)
 
 
