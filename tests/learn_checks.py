@@ -83,6 +83,7 @@ CASES = {
     "regression": Case(
         lambda **o: sl.CompressiveLinearRegression(random_state=0, **o), "coef_", supervised=True, exact=False
     ),
+    "nmf": Case(lambda **o: sl.CompressiveNMF(2, random_state=0, **o), "components_", exact=False),
     "ica": Case(lambda **o: sl.CompressiveICA(random_state=0, **o), "components_"),
     "mixture regression": Case(
         lambda **o: sl.CompressiveMixtureRegressor(3, **{"sketch_size": 120, "random_state": 0, **o}),

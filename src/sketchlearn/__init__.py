@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         CompressiveLDA,
         CompressiveLinearRegression,
         CompressiveMixtureRegressor,
+        CompressiveNMF,
         CompressivePCA,
         CompressiveSpectralClustering,
         CompressiveStableMixture,
@@ -89,9 +90,9 @@ _ROOMS = {
     "features": "EmbeddedFeatures Encoder FeatureMap FourierFeatures PairwiseFeatures Projection QuadraticFeatures "
     "QuarticFeatures",
     "learn": "CompressiveAnomalyDetector CompressiveCCA CompressiveClassifier CompressiveGaussianMixture "
-    "CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA CompressiveMixtureRegressor CompressivePCA "
-    "CompressiveLinearRegression CompressiveSpectralClustering CompressiveStableMixture CompressiveSubspaces "
-    "CompressiveVerifier",
+    "CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA CompressiveMixtureRegressor CompressiveNMF "
+    "CompressivePCA CompressiveLinearRegression CompressiveSpectralClustering CompressiveStableMixture "
+    "CompressiveSubspaces CompressiveVerifier",
     "models": "Model",
     "models.loading": "load",
     "privacy": "Ledger PrivacyRecord privatize",
@@ -106,8 +107,9 @@ _ROOM = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = [
     "Accumulator", "BudgetError", "Comparison", "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier",
     "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA",
-    "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressivePCA", "CompressiveSpectralClustering",
-    "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier", "DataWarning", "DetectionErrors",
+    "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA",
+    "CompressiveSpectralClustering", "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier",
+    "DataWarning", "DetectionErrors",
     "Discrepancy", "DuplicateRowsError", "EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures",
     "IncompatibleSketchError", "Independence", "InputError", "Ledger", "LedgerFileError", "MissingPackageError",
     "Mixture", "Model", "ModelFileError", "PairwiseFeatures", "PrivacyRecord", "Projection", "QuadraticFeatures",

@@ -130,6 +130,20 @@ def test_canonical_correlations(folder, tmp_path, run):
     assert "quadratic" in err
 
 
+def test_non_negative_components(folder, tmp_path, run):
+    code, out, err = run(
+        "learn", "nmf", folder / "quadratic.sketch", "-k", "2", "-o", tmp_path / "model.json", "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["task"] == "nmf"
+    model = sl.Model.load(tmp_path / "model.json")
+    assert model.components.shape == (2, 3)
+    assert (model.components >= 0).all()
+    code, _, err = run("learn", "nmf", folder / "fourier.sketch", "-k", "2", "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "quadratic" in err
+
+
 def test_independent_components(folder, tmp_path, run):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 3)) @ rng.normal(size=(3, 3))

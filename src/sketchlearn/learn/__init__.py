@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.ica import CompressiveICA
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
+    from sketchlearn.learn.nmf import CompressiveNMF
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveLinearRegression
     from sketchlearn.learn.spectral import CompressiveSpectralClustering
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier", "CompressiveGaussianMixture",
     "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA", "CompressiveLinearRegression",
-    "CompressiveMixtureRegressor", "CompressivePCA", "CompressiveSpectralClustering", "CompressiveStableMixture",
-    "CompressiveSubspaces", "CompressiveVerifier", "Model", "SketchEstimator", "register_model",
+    "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA", "CompressiveSpectralClustering",
+    "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier", "Model", "SketchEstimator",
+    "register_model",
 ]  # fmt: skip
 
 _MODULES = {
@@ -42,6 +44,7 @@ _MODULES = {
     "CompressiveKMedians": "clustering",
     "CompressiveLDA": "discriminant",
     "CompressiveMixtureRegressor": "mixture_regression",
+    "CompressiveNMF": "nmf",
     "CompressivePCA": "pca",
     "CompressiveLinearRegression": "regression",
     "CompressiveSpectralClustering": "spectral",

@@ -10,6 +10,7 @@ from sketchlearn.models.ica import ICAModel
 from sketchlearn.models.kmeans import ClusterModel
 from sketchlearn.models.mixture_regression import MixtureRegressionModel
 from sketchlearn.models.mixtures import GaussianMixtureModel, StableMixtureModel
+from sketchlearn.models.nmf import NMFModel
 from sketchlearn.models.pca import PCAModel
 from sketchlearn.models.regression import RegressionModel
 from sketchlearn.models.spectral import SpectralModel
@@ -18,6 +19,6 @@ from sketchlearn.models.table import Column, Table
 
 __all__ = [
     "FORMAT", "MODELS", "VERSION", "AnomalyModel", "CCAModel", "ClassifierModel", "ClusterModel", "Column",
-    "FamilyModel", "GaussianMixtureModel", "ICAModel", "MixtureRegressionModel", "Model", "PCAModel", "Reader",
-    "RegressionModel", "SpectralModel", "StableMixtureModel", "SubspacesModel", "Table", "register_model",
+    "FamilyModel", "GaussianMixtureModel", "ICAModel", "MixtureRegressionModel", "Model", "NMFModel", "PCAModel",
+    "Reader", "RegressionModel", "SpectralModel", "StableMixtureModel", "SubspacesModel", "Table", "register_model",
 ]  # fmt: skip

@@ -191,6 +191,21 @@ def ica(
     return found, f"{counted(found.n_components_, 'source')}. {found.verdict_}"
 
 
+@_learns("sketch data.parquet --task nmf -o n.sketch", "learn nmf n.sketch -k 5 -o model.json")
+def nmf(
+    sketch: Source,
+    k: Components,
+    seed: Seed = 0,
+    budget: Budget = None,
+) -> Learned:
+    """Find non-negative components, from a sketch made with --task nmf."""
+    s = read_sketch(sketch)
+    from sketchlearn.learn import CompressiveNMF
+
+    found = _fitted(CompressiveNMF(k, random_state=seed), s, f"looking for {counted(k, 'component')}")
+    return found, f"{counted(found.n_components_, 'component')}. {found.verdict_}"
+
+
 @_learns("sketch data.parquet --task cca -o cca.sketch", "learn cca cca.sketch --target height,weight -o model.json")
 def cca(
     sketch: Source,
