@@ -223,6 +223,43 @@ def factored(kind, seed):
     return Factored(np.asarray(X, float), W, {"too few k": max(k - 1, 1), "too many k": k + 1}.get(kind, k))
 
 
+def sparse(kind, seed):
+    """Sparse combinations of atoms; of some kinds coefficients are normal, depend on each other, or have no moments."""
+    rng = np.random.default_rng([600, KINDS.index(kind), seed])
+    d = int(rng.integers(3, 9))
+    k = int(rng.integers(2, max(int(1.6 * d), 3)))
+    n = {"n < d": d - 1, "few rows": int(rng.integers(d, 50 * d))}.get(kind, int(10 ** rng.uniform(3.3, 4.9)))
+    D = rng.normal(size=(k, d))
+    there = rng.random((n, k)) < (0.02 if kind == "mostly zero" else rng.uniform(0.08, 0.4))
+    if kind == "clusters":  # only some go together
+        there[:, 1:] = np.where(rng.random((n, 1)) < 0.5, there[:, :1], there[:, 1:])
+    law = [rng.normal(size=(n, k)), rng.uniform(-1.7, 1.7, (n, k)), rng.laplace(size=(n, k))][seed % 3]
+    if kind in ("noise", "heavy tails"):
+        law, there = (rng.normal(size=(n, k)) if kind == "noise" else rng.standard_t(3.0, (n, k))), 1.0
+    if kind == "skewed":
+        law = rng.exponential(size=(n, k))
+    if kind == "few distinct rows":
+        law = rng.choice([-1.0, 1.0], (n, k))
+    X = (law * there) @ D
+    X = X + 10.0 ** rng.uniform(-2, -0.3) * X.std() * rng.normal(size=X.shape)
+    if kind == "rank loss":
+        D[-1] = D[0] + 0.1 * rng.normal(size=d)
+        X = (law * there) @ D
+    if kind == "scales":
+        units = 10.0 ** rng.uniform(-6, 6, d)
+        X, D = X * units, D * units
+    if kind == "one narrow column":
+        units = np.where(np.arange(d), 1.0, 1e-6)
+        X, D = X * units, D * units
+    if kind == "constant and double":
+        X, D = np.column_stack([X, X[:, 0], np.ones(n)]), np.column_stack([D, D[:, 0], np.zeros(k)])
+    if kind == "outliers":
+        X[rng.integers(n, size=max(1, n // 200))] *= 10.0 ** rng.uniform(1, 3)
+    if kind == "far outlier":
+        X[0] += rng.normal(size=d) * 10.0 ** rng.uniform(3, 9)
+    return Factored(X, D, {"too few k": max(k - 1, 1), "too many k": k + 1}.get(kind, k))
+
+
 class Flat(NamedTuple):
     """Rows near subspaces, new ones, how many to ask for, of which dimension, and bases of the true ones."""
 

@@ -1,8 +1,9 @@
-"""Non-negative factors from a sketch and from the rows, in one run: recovery, errors on new rows, CPU seconds.
+"""Non-negative factors and dictionaries from a sketch and from the rows: recovery, errors on new rows, CPU seconds.
 
 python benchmarks/tasks_factors.py                  # all parts, seeds 100 to 104
 python benchmarks/tasks_factors.py --part factors   # generated rows: distance of the worst component from the true one
 python benchmarks/tasks_factors.py --part rows      # real rows: error of new rows over that of NMF on the rows
+python benchmarks/tasks_factors.py --part atoms     # sparse rows: how many atoms are found, errors of codes of new rows
 """
 
 import os
@@ -18,10 +19,11 @@ import warnings
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import load_breast_cancer, load_digits, load_sample_image
-from sklearn.decomposition import NMF
+from sklearn.decomposition import NMF, MiniBatchDictionaryLearning
 from sklearn.feature_extraction.image import extract_patches_2d
 
 import sketchlearn as sl
+from sketchlearn.models.dictionary import sparse_codes
 from sketchlearn.models.nmf import nonnegative_codes
 
 PARTS = {}
@@ -126,11 +128,49 @@ def rows(seeds):
             show(f"{name}, k={k}", table)
 
 
+ATOMS = [(6, 6, 0.1), (6, 9, 0.1), (8, 16, 0.1), (8, 12, 0.3), (12, 24, 0.1)]
+
+
+@part
+def atoms(seeds):
+    for d, k, share in ATOMS:
+        table = {}
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            D = rng.normal(size=(k, d))
+            D /= np.linalg.norm(D, axis=1, keepdims=True)
+            codes = rng.normal(size=(101_000, k)) * (rng.random((101_000, k)) < share)
+            X = codes @ D + 0.05 * rng.normal(size=(101_000, d))
+            X, new = X[:100_000], X[100_000:]
+            many = int(np.ceil(share * k))
+            found, seconds = {}, {}
+            ours = sl.CompressiveDictionaryLearning(k, random_state=seed)
+            fitted, seconds["sketch"] = timed(lambda ours=ours, X=X: ours.fit(X))
+            found["sketch"] = fitted.components_
+            peer = MiniBatchDictionaryLearning(k, alpha=0.1, batch_size=256, max_iter=5, random_state=seed)
+            peer, seconds["rows"] = timed(lambda peer=peer, X=X: peer.fit(X))
+            found["rows"] = peer.components_ / np.linalg.norm(peer.components_, axis=1, keepdims=True)
+            found["true"] = D
+            for name, A in found.items():
+                cosines = np.abs(A @ D.T)
+                at = linear_sum_assignment(-cosines)
+                left = new - sparse_codes(new, A, many) @ A
+                table.setdefault(f"{name}: atoms found", []).append((cosines[at] > 0.97).sum())
+                table.setdefault(f"{name}: error", []).append(np.sqrt((left**2).mean() / (new**2).mean()))
+                if name in seconds:
+                    table.setdefault(f"{name}: s", []).append(seconds[name])
+            table.setdefault("certified", []).append(fitted.reliable_)
+            off = np.sqrt(np.maximum(2.0 - 2.0 * np.abs(found["sketch"] @ D.T).max(1), 0.0))
+            table.setdefault("largest distance", []).append(off.max())
+            table.setdefault("largest claimed", []).append(fitted.errors_.max())
+        show(f"{k} atoms in {d} columns, each in {share:.0%} of 100 000 rows", table)
+
+
 def show(title, table):
     """Medians over seeds, and all values."""
     print(f"\n{title}")
     for name, found in table.items():
-        print(f"  {name:<26} {np.median(found):10.4g}   {' '.join(f'{v:.4g}' for v in found)}", flush=True)
+        print(f"  {name:<40} {np.median(found):10.4g}   {' '.join(f'{v:.4g}' for v in found)}", flush=True)
 
 
 def main():

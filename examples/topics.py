@@ -2,8 +2,8 @@
 Topics of documents
 ===================
 
-Documents are counts of words. Each document mixes a few topics, and each topic uses some of the words. One pass over the
-counts keeps the products of columns, and the topics are found in these.
+Documents are counts of words. Each document mixes a few topics, and each topic uses some of the words. One pass over
+the counts keeps the products of columns, and the topics are found in these.
 """
 
 import matplotlib.pyplot as plt

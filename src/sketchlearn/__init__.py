@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         CompressiveAnomalyDetector,
         CompressiveCCA,
         CompressiveClassifier,
+        CompressiveDictionaryLearning,
         CompressiveGaussianMixture,
         CompressiveICA,
         CompressiveKMeans,
@@ -89,7 +90,8 @@ _ROOMS = {
     "MissingPackageError ModelFileError SketchFileError SourceError",
     "features": "EmbeddedFeatures Encoder FeatureMap FourierFeatures PairwiseFeatures Projection QuadraticFeatures "
     "QuarticFeatures",
-    "learn": "CompressiveAnomalyDetector CompressiveCCA CompressiveClassifier CompressiveGaussianMixture "
+    "learn": "CompressiveAnomalyDetector CompressiveCCA CompressiveClassifier CompressiveDictionaryLearning "
+    "CompressiveGaussianMixture "
     "CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA CompressiveMixtureRegressor CompressiveNMF "
     "CompressivePCA CompressiveLinearRegression CompressiveSpectralClustering CompressiveStableMixture "
     "CompressiveSubspaces CompressiveVerifier",
@@ -106,7 +108,8 @@ _ROOM = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
     "Accumulator", "BudgetError", "Comparison", "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier",
-    "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA",
+    "CompressiveDictionaryLearning", "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans",
+    "CompressiveKMedians", "CompressiveLDA",
     "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA",
     "CompressiveSpectralClustering", "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier",
     "DataWarning", "DetectionErrors",

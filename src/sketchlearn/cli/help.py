@@ -19,7 +19,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 Task = Literal[
     "kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "nmf", "classifier", "ica",
-    "subspaces", "anomaly", "columns",
+    "dictionary", "subspaces", "anomaly", "columns",
 ]  # fmt: skip
 Covariance = Literal["full", "tied", "diag", "spherical"]
 Decoder = Literal[

@@ -183,6 +183,9 @@ DECODERS: dict[str, Decoders] = {
     "mixture-regression": Decoders("mixture-regression", {"maps": "sketchlearn.decoders.mixtures.maps:decode_maps"}),
     "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
     "ica": Decoders("ica", {"cumulants": "sketchlearn.decoders.ica:decode_ica"}, groups=False),
+    "dictionary": Decoders(
+        "dictionary", {"cumulants": "sketchlearn.decoders.dictionary:decode_dictionary"}, groups=False
+    ),
     "nmf": Decoders("nmf", _FACTORS, groups=False),
     "subspaces": Decoders("subspaces", {"flats": "sketchlearn.decoders.subspaces.decode:decode_subspaces"}),
     "anomaly": Decoders("anomaly", {"mahalanobis": "sketchlearn.decoders.anomaly:decode_anomaly"}, groups=False),

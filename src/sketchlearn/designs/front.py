@@ -106,7 +106,7 @@ def design(
     n_components : int
         The largest number of components that you will ask for.
     task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "nmf", \
-"classifier", "ica", "subspaces", "anomaly", "columns"}
+"classifier", "ica", "dictionary", "subspaces", "anomaly", "columns"}
         What the sketch is for; registered tasks work too. ``"monitoring"`` adds features of single columns, so that
         :func:`sketchlearn.drift` can say how each column changed, and measures columns in units of their spread.
         ``"pca"``, ``"regression"``, ``"cca"`` and ``"nmf"`` give quadratic features

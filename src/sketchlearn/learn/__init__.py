@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sketchlearn.learn.cca import CompressiveCCA
     from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
+    from sketchlearn.learn.dictionary import CompressiveDictionaryLearning
     from sketchlearn.learn.discriminant import CompressiveLDA
     from sketchlearn.learn.ica import CompressiveICA
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from sketchlearn.learn.verifier import CompressiveVerifier
 
 __all__ = [
-    "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier", "CompressiveGaussianMixture",
-    "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA", "CompressiveLinearRegression",
+    "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier", "CompressiveDictionaryLearning",
+    "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA",
+    "CompressiveLinearRegression",
     "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA", "CompressiveSpectralClustering",
     "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier", "Model", "SketchEstimator",
     "register_model",
@@ -38,6 +40,7 @@ _MODULES = {
     "CompressiveCCA": "cca",
     "CompressiveAnomalyDetector": "anomaly",
     "CompressiveClassifier": "classifier",
+    "CompressiveDictionaryLearning": "dictionary",
     "CompressiveGaussianMixture": "mixture",
     "CompressiveICA": "ica",
     "CompressiveKMeans": "clustering",

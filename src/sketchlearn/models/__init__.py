@@ -4,6 +4,7 @@ from sketchlearn.models.anomaly import AnomalyModel
 from sketchlearn.models.base import MODELS, Model, register_model
 from sketchlearn.models.cca import CCAModel
 from sketchlearn.models.classifier import ClassifierModel
+from sketchlearn.models.dictionary import DictionaryModel
 from sketchlearn.models.family import FamilyModel
 from sketchlearn.models.file import FORMAT, VERSION, Reader
 from sketchlearn.models.ica import ICAModel
@@ -19,6 +20,7 @@ from sketchlearn.models.table import Column, Table
 
 __all__ = [
     "FORMAT", "MODELS", "VERSION", "AnomalyModel", "CCAModel", "ClassifierModel", "ClusterModel", "Column",
-    "FamilyModel", "GaussianMixtureModel", "ICAModel", "MixtureRegressionModel", "Model", "NMFModel", "PCAModel",
-    "Reader", "RegressionModel", "SpectralModel", "StableMixtureModel", "SubspacesModel", "Table", "register_model",
+    "DictionaryModel", "FamilyModel", "GaussianMixtureModel", "ICAModel", "MixtureRegressionModel", "Model",
+    "NMFModel", "PCAModel", "Reader", "RegressionModel", "SpectralModel", "StableMixtureModel", "SubspacesModel",
+    "Table", "register_model",
 ]  # fmt: skip
