@@ -58,7 +58,7 @@ def design_ica(
     offset, spread = _units(rows, w)
     place, matrix = _robust((rows - offset) / spread, w)
     white = ((rows - offset) / spread - place) @ matrix.T
-    far = 0.0 if usual is None else float(np.quantile(np.linalg.norm(white, axis=1), usual))
+    far = 0.0 if usual is None else float(_quantile(np.linalg.norm(white, axis=1)[:, None], w, usual)[0])
     white = _clipped(white, max(reach, far))
     words = "coordinates uncorrelated in"
     if n >= _ROWS_PER_COLUMN * d:
@@ -147,8 +147,12 @@ def _units(rows: Array, w: Array) -> tuple[Array, Array]:
 
 
 def _median(columns: Array, w: Array) -> Array:
+    return _quantile(columns, w, 0.5)
+
+
+def _quantile(columns: Array, w: Array, share: float) -> Array:
     order = np.argsort(columns, axis=0, kind="stable")
-    at = (np.cumsum(w[order], axis=0) < 0.5 * w.sum()).sum(0)
+    at = (np.cumsum(w[order], axis=0) < share * w.sum()).sum(0)
     return np.asarray(np.take_along_axis(columns, order, 0)[at, np.arange(columns.shape[1])])
 
 
