@@ -40,8 +40,8 @@ from sketchlearn.decoders.mixtures import default as mixtures_default
 RIGHT = 1.05
 NEEDED = ("greedy search", "searches", "noise weights")  # stages without which there is nothing to judge
 OTHER_TASKS = (
-    "lowrank", "classifier", "subspaces", "anomaly", "cca", "ica", "least_squares", "description", "sweep",
-    "mixtures.stable", "mixtures.moments", "mixtures.own", "families.stable", "profile", "steps.pursuit",
+    "lowrank", "classifier", "subspaces", "anomaly", "cca", "ica", "dictionary", "nmf", "least_squares", "description",
+    "sweep", "mixtures.stable", "mixtures.moments", "mixtures.own", "families.stable", "profile", "steps.pursuit",
 )  # fmt: skip
 POLICIES = {"kmeans": default, "gmm": mixtures_default}
 START, END = "<!-- rows: start -->\n", "<!-- rows: end -->\n"

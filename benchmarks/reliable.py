@@ -15,6 +15,7 @@ itself, beside something that saw the rows:
 - classifiers: new labels are less probable than by the classes' shares (0.01 nats), or the error is 0.05 above a claim;
 - cca: correlations other than those of the rows, or pairs that are not correlated in new rows;
 - ica: more of other sources in a component than 0.15 and three times what is claimed;
+- nmf, dictionary: a component or atom off the true one by a tenth of its length (0.15) and three times what is claimed;
 - subspaces: new rows are farther from the subspaces, by a tenth, than from the best of k-subspaces on the rows;
 - anomaly: three times as many alarms among new rows as asked for, or shifts of 100 spreads that are not noticed;
 - verifier: the cost of the likelihood ratios (Cllr) of new segments is above that of no answer.
@@ -32,7 +33,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from reliable_rows import KINDS, NEW, columns, flat, labelled, mixed, paired
+from reliable_rows import KINDS, NEW, columns, factored, flat, labelled, mixed, paired, sparse
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
@@ -217,6 +218,29 @@ def ica(kind, seed):
     return Judged(found, leakage=leak / max(0.15, 3.0 * float(found.solution_.leakage)))
 
 
+def components(found, W, limit):
+    """Judged by the largest distance of a component from the true one, both of length 1."""
+    from scipy.optimize import linear_sum_assignment
+
+    a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in (found.components_, W))
+    at = linear_sum_assignment(-np.abs(a @ b.T))
+    a, b = a[at[0]], b[at[1]]
+    off = np.linalg.norm(a - b, axis=1)
+    if found.solution_.task == "dictionary":  # of which the sign is free
+        off = np.minimum(off, np.linalg.norm(a + b, axis=1))
+    return Judged(found, components=float(off.max()) / np.fmax(limit, 3.0 * found.errors_.max()))
+
+
+def nmf(kind, seed):
+    X, W, k = factored(kind, seed)
+    return components(sl.CompressiveNMF(k, random_state=seed).fit(X), W, 0.1)
+
+
+def dictionary(kind, seed):
+    X, D, k = sparse(kind, seed)
+    return components(sl.CompressiveDictionaryLearning(k, random_state=seed).fit(X), D, 0.15)
+
+
 def distances(X, bases):
     return np.min([(X**2).sum(1) - ((X @ B) ** 2).sum(1) for B in bases], axis=0).clip(0.0)
 
@@ -306,6 +330,8 @@ TASKS = {
     },
     "cca": cca,
     "ica": ica,
+    "nmf": nmf,
+    "dictionary": dictionary,
     "subspaces": subspaces,
     "anomaly": anomaly,
     "verifier": verifier,

@@ -182,6 +182,84 @@ def mixed(kind, seed):
     return Mixed(X, A)
 
 
+class Factored(NamedTuple):
+    """Rows of non-negative components, the true ones, and how many to ask for."""
+
+    X: np.ndarray
+    components: np.ndarray
+    k: int
+
+
+def factored(kind, seed):
+    """Combinations of non-negative components; of some kinds components have no zeros, or noise is of another law."""
+    rng = np.random.default_rng([500, KINDS.index(kind), seed])
+    k = int(rng.integers(2, 8))
+    d = int(rng.integers(2 * k + 4, 61))
+    n = {"n < d": d - 1, "few rows": int(rng.integers(d, 3 * d))}.get(kind, int(10 ** rng.uniform(2.7, 4.5)))
+    present = rng.random((k, d)) < {"clusters": 1.0}.get(kind, rng.uniform(0.2, 0.9))
+    W = [rng.exponential(size=(k, d)), rng.gamma(0.3, size=(k, d)), rng.random((k, d))][seed % 3] * present
+    often = 0.1 if kind == "mostly zero" else rng.uniform(0.3, 1.0)
+    H = rng.exponential(size=(n, k)) * (rng.random((n, k)) < often)
+    if kind == "skewed":
+        H = rng.dirichlet(np.full(k, 0.3), size=n)
+    if kind == "heavy tails":
+        H = rng.pareto(2.5, size=(n, k))
+    if kind == "few distinct rows":
+        H = rng.integers(0, 2, size=(n, k)).astype(float)
+    X, noise = H @ W, 10.0 ** rng.uniform(-2.5, 0.0)
+    own = X.std(0) if seed % 2 else np.full(d, X.std())
+    X = rng.poisson(X) if kind == "outliers" else X + noise * own * rng.normal(size=X.shape)
+    if kind == "noise":  # shared by columns
+        X = X + noise * rng.normal(size=(n, 1)) * X.std(0) * rng.normal(size=d)
+    if kind in ("scales", "one narrow column"):
+        units = 10.0 ** (rng.uniform(-6, 6, d) if kind == "scales" else np.where(np.arange(d), 0.0, -8.0))
+        X, W = X * units, W * units
+    if kind == "rank loss":  # in a part of the rows, two components go together
+        X[: n // 2] = X[: n // 2] - np.outer(H[: n // 2, 0] - H[: n // 2, 1], W[0])
+    if kind == "constant and double":
+        X, W = np.column_stack([X, X[:, 0], np.ones(n)]), np.column_stack([W, W[:, 0], np.zeros(k)])
+    if kind == "far outlier":
+        X[0] += 10.0 ** rng.uniform(1, 6) * rng.random(d)
+    return Factored(np.asarray(X, float), W, {"too few k": max(k - 1, 1), "too many k": k + 1}.get(kind, k))
+
+
+def sparse(kind, seed):
+    """Sparse combinations of atoms; of some kinds coefficients are normal, depend on each other, or have no moments."""
+    rng = np.random.default_rng([600, KINDS.index(kind), seed])
+    d = int(rng.integers(3, 9))
+    k = int(rng.integers(2, max(int(1.6 * d), 3)))
+    n = {"n < d": d - 1, "few rows": int(rng.integers(d, 50 * d))}.get(kind, int(10 ** rng.uniform(3.3, 4.9)))
+    D = rng.normal(size=(k, d))
+    there = rng.random((n, k)) < (0.02 if kind == "mostly zero" else rng.uniform(0.08, 0.4))
+    if kind == "clusters":  # only some go together
+        there[:, 1:] = np.where(rng.random((n, 1)) < 0.5, there[:, :1], there[:, 1:])
+    law = [rng.normal(size=(n, k)), rng.uniform(-1.7, 1.7, (n, k)), rng.laplace(size=(n, k))][seed % 3]
+    if kind in ("noise", "heavy tails"):
+        law, there = (rng.normal(size=(n, k)) if kind == "noise" else rng.standard_t(3.0, (n, k))), 1.0
+    if kind == "skewed":
+        law = rng.exponential(size=(n, k))
+    if kind == "few distinct rows":
+        law = rng.choice([-1.0, 1.0], (n, k))
+    X = (law * there) @ D
+    X = X + 10.0 ** rng.uniform(-2, -0.3) * X.std() * rng.normal(size=X.shape)
+    if kind == "rank loss":
+        D[-1] = D[0] + 0.1 * rng.normal(size=d)
+        X = (law * there) @ D
+    if kind == "scales":
+        units = 10.0 ** rng.uniform(-6, 6, d)
+        X, D = X * units, D * units
+    if kind == "one narrow column":
+        units = np.where(np.arange(d), 1.0, 1e-6)
+        X, D = X * units, D * units
+    if kind == "constant and double":
+        X, D = np.column_stack([X, X[:, 0], np.ones(n)]), np.column_stack([D, D[:, 0], np.zeros(k)])
+    if kind == "outliers":
+        X[rng.integers(n, size=max(1, n // 200))] *= 10.0 ** rng.uniform(1, 3)
+    if kind == "far outlier":
+        X[0] += rng.normal(size=d) * 10.0 ** rng.uniform(3, 9)
+    return Factored(X, D, {"too few k": max(k - 1, 1), "too many k": k + 1}.get(kind, k))
+
+
 class Flat(NamedTuple):
     """Rows near subspaces, new ones, how many to ask for, of which dimension, and bases of the true ones."""
 

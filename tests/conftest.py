@@ -11,7 +11,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 
 
 # checks of scikit-learn that decode several sketches of rows that no model explains: ten seconds and more each
-SLOW_CHECKS = {"CompressiveICA": ("check_sample_weight_equivalence",)}
+SLOW_CHECKS = dict.fromkeys(("CompressiveICA", "CompressiveDictionaryLearning"), ("check_sample_weight_equivalence",))
 
 
 def pytest_collection_modifyitems(items):

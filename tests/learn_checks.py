@@ -83,6 +83,8 @@ CASES = {
     "regression": Case(
         lambda **o: sl.CompressiveLinearRegression(random_state=0, **o), "coef_", supervised=True, exact=False
     ),
+    "dictionary": Case(lambda **o: sl.CompressiveDictionaryLearning(2, random_state=0, **o), "components_"),
+    "nmf": Case(lambda **o: sl.CompressiveNMF(2, random_state=0, **o), "components_", exact=False),
     "ica": Case(lambda **o: sl.CompressiveICA(random_state=0, **o), "components_"),
     "mixture regression": Case(
         lambda **o: sl.CompressiveMixtureRegressor(3, **{"sketch_size": 120, "random_state": 0, **o}),

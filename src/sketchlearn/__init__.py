@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         CompressiveAnomalyDetector,
         CompressiveCCA,
         CompressiveClassifier,
+        CompressiveDictionaryLearning,
         CompressiveGaussianMixture,
         CompressiveICA,
         CompressiveKMeans,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         CompressiveLDA,
         CompressiveLinearRegression,
         CompressiveMixtureRegressor,
+        CompressiveNMF,
         CompressivePCA,
         CompressiveSpectralClustering,
         CompressiveStableMixture,
@@ -88,10 +90,11 @@ _ROOMS = {
     "MissingPackageError ModelFileError SketchFileError SourceError",
     "features": "EmbeddedFeatures Encoder FeatureMap FourierFeatures PairwiseFeatures Projection QuadraticFeatures "
     "QuarticFeatures",
-    "learn": "CompressiveAnomalyDetector CompressiveCCA CompressiveClassifier CompressiveGaussianMixture "
-    "CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA CompressiveMixtureRegressor CompressivePCA "
-    "CompressiveLinearRegression CompressiveSpectralClustering CompressiveStableMixture CompressiveSubspaces "
-    "CompressiveVerifier",
+    "learn": "CompressiveAnomalyDetector CompressiveCCA CompressiveClassifier CompressiveDictionaryLearning "
+    "CompressiveGaussianMixture "
+    "CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA CompressiveMixtureRegressor CompressiveNMF "
+    "CompressivePCA CompressiveLinearRegression CompressiveSpectralClustering CompressiveStableMixture "
+    "CompressiveSubspaces CompressiveVerifier",
     "models": "Model",
     "models.loading": "load",
     "privacy": "Ledger PrivacyRecord privatize",
@@ -105,9 +108,11 @@ _ROOM = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
     "Accumulator", "BudgetError", "Comparison", "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier",
-    "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA",
-    "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressivePCA", "CompressiveSpectralClustering",
-    "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier", "DataWarning", "DetectionErrors",
+    "CompressiveDictionaryLearning", "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans",
+    "CompressiveKMedians", "CompressiveLDA",
+    "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA",
+    "CompressiveSpectralClustering", "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier",
+    "DataWarning", "DetectionErrors",
     "Discrepancy", "DuplicateRowsError", "EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures",
     "IncompatibleSketchError", "Independence", "InputError", "Ledger", "LedgerFileError", "MissingPackageError",
     "Mixture", "Model", "ModelFileError", "PairwiseFeatures", "PrivacyRecord", "Projection", "QuadraticFeatures",

@@ -130,6 +130,34 @@ def test_canonical_correlations(folder, tmp_path, run):
     assert "quadratic" in err
 
 
+def test_non_negative_components(folder, tmp_path, run):
+    code, out, err = run(
+        "learn", "nmf", folder / "quadratic.sketch", "-k", "2", "-o", tmp_path / "model.json", "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["task"] == "nmf"
+    model = sl.Model.load(tmp_path / "model.json")
+    assert model.components.shape == (2, 3)
+    assert (model.components >= 0).all()
+    code, _, err = run("learn", "nmf", folder / "fourier.sketch", "-k", "2", "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "quadratic" in err
+
+
+def test_dictionaries(folder, tmp_path, run):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(5000, 4)) * (rng.random((5000, 4)) < 0.3)) @ rng.normal(size=(4, 3))
+    phi = sl.design(X[:1000], task="dictionary", n_components=4)
+    sl.sketch(X, phi.with_columns(["a", "b", "c"])).save(tmp_path / "d.sketch")
+    code, out, err = run("learn", "dictionary", tmp_path / "d.sketch", "-k", 3, "-o", tmp_path / "model.json", "--json")
+    assert code == 0, err
+    assert json.loads(out)["task"] == "dictionary"
+    assert sl.Model.load(tmp_path / "model.json").predict(X[:5]).shape == (5, 3)
+    code, _, err = run("learn", "dictionary", folder / "fourier.sketch", "-k", 3, "-o", tmp_path / "x.json")
+    assert code != 0
+    assert "--task dictionary" in err
+
+
 def test_independent_components(folder, tmp_path, run):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 3)) @ rng.normal(size=(3, 3))

@@ -23,6 +23,8 @@ ESTIMATORS = {
     "pca": lambda **how: sl.CompressivePCA(n_components=3, **how),
     "regression": lambda **how: sl.CompressiveLinearRegression(n_components=3, **how),
     "cca": lambda random_state: sl.CompressiveCCA(),
+    "dictionary": lambda **how: sl.CompressiveDictionaryLearning(3, **how),
+    "nmf": lambda **how: sl.CompressiveNMF(3, **how),
     "classifier": lambda **how: sl.CompressiveClassifier(**how),
     "ica": lambda **how: sl.CompressiveICA(**how),
     "subspaces": lambda **how: sl.CompressiveSubspaces(n_subspaces=3, dim=2, **how),

@@ -34,6 +34,8 @@ def models():
         "spectral": sl.CompressiveSpectralClustering(3, random_state=0).fit(X[:300]),
         "cca": sl.CompressiveCCA(1).fit(X[:, :2], X[:, 2:]),
         "ica": sl.CompressiveICA(random_state=0).fit(np.random.default_rng(0).laplace(size=(3000, 2))),
+        "dictionary": sl.CompressiveDictionaryLearning(2, random_state=0).fit(X),
+        "nmf": sl.CompressiveNMF(2, random_state=0).fit(X**2),
         "least squares": sl.CompressiveClassifier(sketch_size=6, random_state=0).fit(X, X.argmax(1)),
     }
     for kind in ("full", "tied", "diag", "spherical"):
@@ -46,6 +48,7 @@ def models():
 NAMES = [
     *("kmeans", "medians", "stable", "pca", "regression", "full", "tied", "diag", "spherical"),
     *("mixture-regression", "densities", "least squares", "anomaly", "verifier", "subspaces", "spectral", "cca", "ica"),
+    *("dictionary", "nmf"),
     "family",
 ]
 

@@ -65,6 +65,8 @@ def test_shared_parameters_are_refused_by_name_value_and_what_is_accepted(name):
         (sl.CompressiveLinearRegression, "alpha", (-1.0, np.inf, np.nan, True, "some")),
         (sl.CompressiveLinearRegression, "fit_intercept", ("no",)),
         (sl.CompressiveICA, "radius", (0.0, "wide", True)),
+        (sl.CompressiveDictionaryLearning, "n_nonzero", (0, "all")),
+        (sl.CompressiveNMF, "n_components", (0, "auto")),
         (sl.CompressiveCCA, "n_components", (0, "all")),
         (sl.CompressiveClassifier, "class_weight", ("heavy", 2.0)),
         (sl.CompressiveClassifier, "covariance_type", ("round",)),

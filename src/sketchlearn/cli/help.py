@@ -21,9 +21,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 """The verbs by what they are for; one that is missing here is shown under Other."""
 
 Task = Literal[
-    "kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", "subspaces",
-    "anomaly",
-    "columns",
+    "kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "nmf", "classifier", "ica",
+    "dictionary", "subspaces", "anomaly", "columns",
 ]  # fmt: skip
 Covariance = Literal["full", "tied", "diag", "spherical"]
 Decoder = Literal[

@@ -10,7 +10,8 @@ weigh all cumulants alike, have about twice the error where both kinds are mixed
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import nnls
@@ -25,7 +26,8 @@ from sketchlearn.models.ica import ICAModel
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.words import counted
 
-_LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
+Moments: TypeAlias = Callable[[Array], tuple[Array, Array, Array]]
+LIMIT = 2.5  # misfit over noise floor that is let pass: eighth moments behind the floor are only roughly known
 
 
 @decoder
@@ -48,14 +50,14 @@ def decode_ica(sketch: Sketch, k: int, *, rng: np.random.Generator, starts: int 
     count = sketch.effective_count
     size = affordable(phi.size, phi.dim)
     announce(1.5 * 8.0 * size**2, sketch.sums.nbytes + 8.0 * phi.size * phi.dim)
-    cumulants, directions, root, mean = _whitened(sketch, phi, size)
+    cumulants, directions, root, mean = whitened_cumulants(sketch, phi, size)
     d = directions.shape[1]
     near = phi.radius < usual_radius(phi.dim)
     best = _explained(cumulants, directions, np.eye(d), count, rng, near)
     trace = []
     for _ in range(starts):
         trace.append({"ratio": best.ratio, "rounds": best.rounds})
-        if not best.ratio > _LIMIT or d == 1 or over("other starts"):
+        if not best.ratio > LIMIT or d == 1 or over("other starts"):
             break
         turned = np.linalg.qr(rng.normal(size=(d, d)))[0]
         found = _explained(cumulants, directions, turned, count, rng, near)
@@ -123,7 +125,7 @@ def fewest_directions(d: int) -> int:
     return d * (d + 1) // 2 + d
 
 
-def _whitened(sketch: Sketch, phi: QuarticFeatures, count: int) -> tuple[Array, Array, Array, Array]:
+def whitened_cumulants(sketch: Sketch, phi: QuarticFeatures, count: int) -> tuple[Array, Array, Array, Array]:
     """Cumulants (m,) along unit directions (m, r), the root of the covariance (d, r) and the mean of the map's rows.
 
     Of the directions of the map, `count` are looked at, the same ones in every decoding.
@@ -180,7 +182,21 @@ def source_moments(kurtosis: Array) -> tuple[Array, Array, Array]:
     return moment(4, b), moment(6, b), moment(8, b)
 
 
-def cumulant_covariance(V: Array, kurtosis: Array | None) -> Array:
+def sparse_moments(kurtosis: Array) -> tuple[Array, Array, Array]:
+    """Fourth, sixth and eighth moments of sources that are normal with probability ``3 / (kurtosis + 3)``, else zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.decoders.ica import sparse_moments
+    >>> [float(moment[0].round(6)) for moment in sparse_moments(np.array([27.0]))]
+    [30.0, 1500.0, 105000.0]
+    """
+    share = 3.0 / (np.maximum(np.asarray(kurtosis, np.float64), 0.0) + 3.0)
+    return 3.0 / share, 15.0 / share**2, 105.0 / share**3
+
+
+def cumulant_covariance(V: Array, kurtosis: Array | None, moments: Moments = source_moments) -> Array:
     """Covariance, times the number of rows, of fourth cumulants along directions V (m, d) in source coordinates.
 
     Of what is left of sample cumulants when the model is computed with the sample covariance, for independent,
@@ -189,7 +205,7 @@ def cumulant_covariance(V: Array, kurtosis: Array | None) -> Array:
     """
     if kurtosis is None:
         return np.asarray(24.0 * (V @ V.T) ** 4)
-    fourth, sixth, eighth = source_moments(kurtosis)
+    fourth, sixth, eighth = moments(kurtosis)
     kappa = fourth - 3.0
     square = fourth - 1.0  # variance of s**2
     cube = sixth - fourth**2  # of s**3 without its part along s
@@ -233,11 +249,11 @@ def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.r
     Rows that are clipped `near` share their length, so that of two sources one is small where the other is large: what
     that takes from the products of their squares is no misfit.  What they have in addition is one.
     """
-    metric = _Metric(V, None)
+    metric = CumulantMetric(V, None)
     rotation, kurtosis, _, rounds = _turned(cumulants, V, start, metric)
     for _ in range(2):
         del metric  # (one of these matrices at a time is enough)
-        metric = _Metric(V @ rotation, kurtosis)
+        metric = CumulantMetric(V @ rotation, kurtosis)
         rotation, kurtosis, value, more = _turned(cumulants, V, rotation, metric)
         rounds += more
     d = V.shape[1]
@@ -260,13 +276,13 @@ def _explained(cumulants: Array, V: Array, start: Array, count: float, rng: np.r
     return _Fit(rotation, kurtosis, np.sqrt(variances[:d]), value, ratio, leakage, rounds)
 
 
-class _Metric:
+class CumulantMetric:
     """The inverse root of a covariance of cumulants."""
 
-    def __init__(self, V: Array, kurtosis: Array | None) -> None:
+    def __init__(self, V: Array, kurtosis: Array | None, moments: Moments = source_moments) -> None:
         from scipy.linalg import cholesky
 
-        covariance = cumulant_covariance(V, kurtosis)
+        covariance = cumulant_covariance(V, kurtosis, moments)
         self._ridge = 1e-4 * float(np.mean(np.diag(covariance)))  # of directions that are nearly combinations of others
         covariance[np.diag_indices(len(covariance))] += self._ridge
         self._root = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
@@ -292,7 +308,7 @@ def _linearised(P: Array, kurtosis: Array) -> Array:
     return np.concatenate([cubes * P, turns], axis=1)
 
 
-def _turned(cumulants: Array, V: Array, rotation: Array, metric: _Metric) -> tuple[Array, Array, float, int]:
+def _turned(cumulants: Array, V: Array, rotation: Array, metric: CumulantMetric) -> tuple[Array, Array, float, int]:
     """Rotation and kurtoses that fit best: Gauss-Newton with a step that is damped until it helps."""
     d = V.shape[1]
     target = metric.whiten(cumulants)
@@ -324,7 +340,7 @@ def _turned(cumulants: Array, V: Array, rotation: Array, metric: _Metric) -> tup
     return rotation, kurtosis, value, rounds
 
 
-def _kurtosis(target: Array, P: Array, metric: _Metric) -> tuple[Array, float]:
+def _kurtosis(target: Array, P: Array, metric: CumulantMetric) -> tuple[Array, float]:
     """Kurtoses for a rotation, by least squares, and the squares that are left."""
     powers = metric.whiten(P**4)
     found: Array = np.linalg.lstsq(powers, target, rcond=None)[0].astype(np.float64)
@@ -351,7 +367,7 @@ def _not_normal(kurtosis: Array, std: Array, count: float) -> Flags:
 
 
 def _verdict(best: _Fit, sources: Flags, d: int, count: float) -> tuple[Code, str]:
-    if best.ratio > _LIMIT:
+    if best.ratio > LIMIT:
         return Code.MISFIT, (
             "Not certified. The rows are not a linear mixture of so many independent sources, or too many rows were "
             f"clipped: the misfit of the cumulants is {best.ratio:.3g} times the noise floor."

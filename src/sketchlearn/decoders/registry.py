@@ -155,6 +155,12 @@ _LOW_RANK = {
     name: Entry("sketchlearn.decoders.lowrank.solution:decode_second_moment", fixed={"method": name})
     for name in ("burer-monteiro", "positive", "nuclear", "thresholding", "greedy", "shrunk")
 }
+_POSITIVE = "sketchlearn.decoders.nmf:decode_nmf"
+_FACTORS: dict[str, Entry | str] = {
+    "moments": Entry(_POSITIVE),
+    "cone": Entry(_POSITIVE, fixed={"method": "cone"}),
+    "draws": Entry(_POSITIVE, fixed={"method": "draws"}),
+}
 _CLASSES = "sketchlearn.decoders.classifier"
 _CLASSIFIERS: dict[str, Entry | str] = {
     "ridge": f"{_CLASSES}.ridge:decode_ridge",
@@ -177,6 +183,10 @@ DECODERS: dict[str, Decoders] = {
     "mixture-regression": Decoders("mixture-regression", {"maps": "sketchlearn.decoders.mixtures.maps:decode_maps"}),
     "cca": Decoders("cca", {"exact": "sketchlearn.decoders.cca:decode_cca"}, groups=False),
     "ica": Decoders("ica", {"cumulants": "sketchlearn.decoders.ica:decode_ica"}, groups=False),
+    "dictionary": Decoders(
+        "dictionary", {"cumulants": "sketchlearn.decoders.dictionary:decode_dictionary"}, groups=False
+    ),
+    "nmf": Decoders("nmf", _FACTORS, groups=False),
     "subspaces": Decoders("subspaces", {"flats": "sketchlearn.decoders.subspaces.decode:decode_subspaces"}),
     "anomaly": Decoders("anomaly", {"mahalanobis": "sketchlearn.decoders.anomaly:decode_anomaly"}, groups=False),
     "classifier": Decoders("classifier", _CLASSIFIERS, groups=False, tables=True),

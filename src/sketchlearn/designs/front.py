@@ -35,7 +35,7 @@ from sketchlearn.words import counted
 _PLAIN: tuple[str, bool, int | None] = ("dense", False, None)  # how frequencies are drawn: one by one, whole
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 Fourier: TypeAlias = Literal["kmeans", "kmedians", "gmm", "stable", "subspaces"]
-Quadratic: TypeAlias = Literal["pca", "regression", "cca"]
+Quadratic: TypeAlias = Literal["pca", "regression", "cca", "nmf"]
 
 
 class Asked(TypedDict, total=False):
@@ -106,13 +106,13 @@ def design(
         Some rows; a thousand are enough. If there are more than 2000, 2000 are drawn at random.
     n_components : int
         The largest number of components that you will ask for.
-    task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "classifier", "ica", \
-"subspaces", "anomaly", "columns"}
+    task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "nmf", \
+"classifier", "ica", "dictionary", "subspaces", "anomaly", "columns"}
         What the sketch is for; registered tasks work too. ``"monitoring"`` adds features of single columns, so that
         :func:`sketchlearn.drift` can say how each column changed, and measures columns in units of their spread.
-        ``"pca"``, ``"regression"`` and ``"cca"`` give quadratic features (:class:`sketchlearn.QuadraticFeatures`),
-        ``"classifier"`` and ``"anomaly"`` products of Fourier features (:class:`sketchlearn.EmbeddedFeatures`; `size`
-        counts cosines and sines).
+        ``"pca"``, ``"regression"``, ``"cca"`` and ``"nmf"`` give quadratic features
+        (:class:`sketchlearn.QuadraticFeatures`), ``"classifier"`` and ``"anomaly"`` products of Fourier features
+        (:class:`sketchlearn.EmbeddedFeatures`; `size` counts cosines and sines).
     size : int, optional
         Number of features; see :func:`sketchlearn.designs.default_size`.
     seed : int or numpy Generator
@@ -151,8 +151,8 @@ def design(
     sample_weight : array (n,), optional
         Weights of the rows of an array or frame.
     missing : {"pairs"}, optional
-        Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"`` and ``"cca"``.
-        Models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
+        Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"``, ``"cca"`` and
+        ``"nmf"``. Models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
     previous : model, estimator or Mixture, optional
         For ``task="gmm"``: an earlier mixture of these columns, instead of a sample, also one that scikit-learn learned
         from a sample. Frequencies then have the width and shape of each of its components

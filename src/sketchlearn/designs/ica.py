@@ -16,7 +16,8 @@ from sketchlearn.features.quartic import QuarticFeatures, pair_count, usual_radi
 _ROUNDS, _TURNS = 20, 200
 _ROWS_PER_COLUMN = 20  # of a pilot that is separated, and not only made uncorrelated
 _FLOOR = 1e-6
-_NEARER = 0.625  # of the usual radius
+_NEARER, _FARTHER = 0.625, 2.0  # of the usual radius
+_USUAL = 0.995  # share of sparse rows that are no outliers, however few rows are not zero
 _PEAKED, _LOPSIDED = 1.0, 1.0  # excess kurtosis, skewness
 _TOGETHER = (
     2.0  # standard deviations of one correlation of lengths; the average of those of independent sources is below
@@ -24,14 +25,20 @@ _TOGETHER = (
 
 
 def design_ica(
-    rows: Array, *, size: int | None = None, seed: int = 0, radius: float | None = None, weights: Array | None = None
+    rows: Array,
+    *,
+    size: int | None = None,
+    seed: int = 0,
+    radius: float | None = None,
+    weights: Array | None = None,
+    usual: float | None = None,
 ) -> tuple[QuarticFeatures, str]:
     """A quartic map in coordinates in which the pilot's rows are about independent, and why.
 
     `rows`: pilot rows, (n, d). `size`: number of directions; by default ``3 d**2``. `seed`: seed of the random
     directions. `radius`: where rows are clipped, in units in which their coordinates have variance 1; by default
     ``max(5, 2 sqrt(d))``, and five eighths of that if all sources are :func:`peaked`. `weights`: of the pilot rows,
-    (n,).
+    (n,). `usual`: share of the pilot rows that are no outliers, however long they are.
 
     Examples
     --------
@@ -50,7 +57,9 @@ def design_ica(
     reach = usual_radius(d) if radius is None else float(radius)
     offset, spread = _units(rows, w)
     place, matrix = _robust((rows - offset) / spread, w)
-    white = _clipped(((rows - offset) / spread - place) @ matrix.T, reach)
+    white = ((rows - offset) / spread - place) @ matrix.T
+    far = 0.0 if usual is None else float(_quantile(np.linalg.norm(white, axis=1)[:, None], w, usual)[0])
+    white = _clipped(white, max(reach, far))
     words = "coordinates uncorrelated in"
     if n >= _ROWS_PER_COLUMN * d:
         again = _inverse_root(*_moments(white, w))
@@ -66,6 +75,34 @@ def design_ica(
     phi = QuarticFeatures.draw(dim=d, size=size, seed=seed, radius=reach, center=center, whitening=whitening)
     kinds = f"{min(phi.size, pair_count(d))} in planes of two axes, {max(phi.size - pair_count(d), 0)} random"
     return phi, f"{phi.size} directions ({kinds}), {words} {n} pilot rows, clipped at {reach:.4g} standard deviations"
+
+
+def design_dictionary(
+    rows: Array,
+    n_components: int,
+    *,
+    size: int | None = None,
+    seed: int = 0,
+    radius: float | None = None,
+    weights: Array | None = None,
+) -> tuple[QuarticFeatures, str]:
+    """A quartic map for a dictionary of atoms, and why.
+
+    As :func:`design_ica`, but rows are clipped at twice the usual radius, because sparse rows are long where they are
+    not zero, and `size` is four times the numbers of the atoms by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.ica import design_dictionary
+    >>> phi, why = design_dictionary(np.random.default_rng(0).laplace(size=(1000, 4)), 8)
+    >>> phi.size, phi.radius
+    (128, 10.0)
+    """
+    d = np.asarray(rows).shape[1]
+    size = dictionary_size(n_components, d) if size is None else size
+    reach = _FARTHER * usual_radius(d) if radius is None else radius
+    return design_ica(rows, size=size, seed=seed, radius=reach, weights=weights, usual=_USUAL)
 
 
 def peaked(sources: Array, weights: Array | None = None) -> bool:
@@ -110,8 +147,12 @@ def _units(rows: Array, w: Array) -> tuple[Array, Array]:
 
 
 def _median(columns: Array, w: Array) -> Array:
+    return _quantile(columns, w, 0.5)
+
+
+def _quantile(columns: Array, w: Array, share: float) -> Array:
     order = np.argsort(columns, axis=0, kind="stable")
-    at = (np.cumsum(w[order], axis=0) < 0.5 * w.sum()).sum(0)
+    at = (np.cumsum(w[order], axis=0) < share * w.sum()).sum(0)
     return np.asarray(np.take_along_axis(columns, order, 0)[at, np.arange(columns.shape[1])])
 
 
@@ -165,13 +206,21 @@ def ica_size(k: int, d: int, covariance_type: str | None = None) -> int:
     return 3 * d * d
 
 
+def dictionary_size(k: int, d: int, covariance_type: str | None = None) -> int:
+    """Four times the numbers of the atoms, and as many as for independent components at least."""
+    return max(ica_size(k, d), 4 * k * d)
+
+
 def _from_request(request: Request) -> tuple[QuarticFeatures, str]:
     request.refuse("scale", "radial", why="has no scale and no radial law")
     request.refuse("covariance_type", why="has no covariance_type")
     if request.sample is None:
-        raise ValueError("task='ica' takes its coordinates from a pilot sample: give one")
+        raise ValueError(f"task={request.task!r} takes its coordinates from a pilot sample: give one")
     rows, weights = request.weighted()
+    if request.task == "dictionary":
+        return design_dictionary(rows, request.n_components, size=request.size, seed=request.seed, weights=weights)
     return design_ica(rows, size=request.size, seed=request.seed, weights=weights)
 
 
+register_design("dictionary", size=dictionary_size, projects=False, outliers=False)(_from_request)
 register_design("ica", size=ica_size, projects=False, outliers=False)(_from_request)

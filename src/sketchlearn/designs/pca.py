@@ -182,6 +182,7 @@ def _from_request(request: Request) -> tuple[SecondMomentMap, str]:
 register_design("pca", size=pca_size, projects=False, units="distances", outliers=False, missing=True)(_from_request)
 register_design("regression", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
 register_design("cca", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
+register_design("nmf", size=regression_size, projects=False, outliers=False, missing=True)(_from_request)
 
 
 def _place(

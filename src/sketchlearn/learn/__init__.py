@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from sketchlearn.learn.cca import CompressiveCCA
     from sketchlearn.learn.classifier import CompressiveClassifier
     from sketchlearn.learn.clustering import CompressiveKMeans, CompressiveKMedians
+    from sketchlearn.learn.dictionary import CompressiveDictionaryLearning
     from sketchlearn.learn.discriminant import CompressiveLDA
     from sketchlearn.learn.ica import CompressiveICA
     from sketchlearn.learn.mixture import CompressiveGaussianMixture
     from sketchlearn.learn.mixture_regression import CompressiveMixtureRegressor
+    from sketchlearn.learn.nmf import CompressiveNMF
     from sketchlearn.learn.pca import CompressivePCA
     from sketchlearn.learn.regression import CompressiveLinearRegression
     from sketchlearn.learn.spectral import CompressiveSpectralClustering
@@ -26,22 +28,26 @@ if TYPE_CHECKING:
     from sketchlearn.learn.verifier import CompressiveVerifier
 
 __all__ = [
-    "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier", "CompressiveGaussianMixture",
-    "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA", "CompressiveLinearRegression",
-    "CompressiveMixtureRegressor", "CompressivePCA", "CompressiveSpectralClustering", "CompressiveStableMixture",
-    "CompressiveSubspaces", "CompressiveVerifier", "Model", "SketchEstimator", "register_model",
+    "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier", "CompressiveDictionaryLearning",
+    "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA",
+    "CompressiveLinearRegression",
+    "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA", "CompressiveSpectralClustering",
+    "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier", "Model", "SketchEstimator",
+    "register_model",
 ]  # fmt: skip
 
 _MODULES = {
     "CompressiveCCA": "cca",
     "CompressiveAnomalyDetector": "anomaly",
     "CompressiveClassifier": "classifier",
+    "CompressiveDictionaryLearning": "dictionary",
     "CompressiveGaussianMixture": "mixture",
     "CompressiveICA": "ica",
     "CompressiveKMeans": "clustering",
     "CompressiveKMedians": "clustering",
     "CompressiveLDA": "discriminant",
     "CompressiveMixtureRegressor": "mixture_regression",
+    "CompressiveNMF": "nmf",
     "CompressivePCA": "pca",
     "CompressiveLinearRegression": "regression",
     "CompressiveSpectralClustering": "spectral",

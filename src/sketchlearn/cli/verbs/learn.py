@@ -192,6 +192,40 @@ def ica(
     return found, f"{counted(found.n_components_, 'source')}. {found.verdict_}"
 
 
+@_learns("sketch data.parquet --task dictionary -k 20 -o d.sketch", "learn dictionary d.sketch -k 20 -o model.json")
+def dictionary(
+    sketch: Source,
+    k: Annotated[int, option("Number of atoms; there may be more than columns.", "--components", "-k", min=1)],
+    seed: Seed = 0,
+    budget: Budget = None,
+) -> Learned:
+    """Find atoms of which every row combines a few, from a sketch made with --task dictionary."""
+    s = read_sketch(sketch)
+    if s.features.kind != "quartic":
+        raise usage(
+            f"a dictionary needs quartic features, the sketch has {s.features.kind} ones: design with --task dictionary"
+        )
+    from sketchlearn.learn import CompressiveDictionaryLearning
+
+    found = _fitted(CompressiveDictionaryLearning(k, random_state=seed), s, f"looking for {counted(k, 'atom')}")
+    return found, f"{counted(found.n_components_, 'atom')}. {found.verdict_}"
+
+
+@_learns("sketch data.parquet --task nmf -o n.sketch", "learn nmf n.sketch -k 5 -o model.json")
+def nmf(
+    sketch: Source,
+    k: Components,
+    seed: Seed = 0,
+    budget: Budget = None,
+) -> Learned:
+    """Find non-negative components, from a sketch made with --task nmf."""
+    s = read_sketch(sketch)
+    from sketchlearn.learn import CompressiveNMF
+
+    found = _fitted(CompressiveNMF(k, random_state=seed), s, f"looking for {counted(k, 'component')}")
+    return found, f"{counted(found.n_components_, 'component')}. {found.verdict_}"
+
+
 @_learns("sketch data.parquet --task cca -o cca.sketch", "learn cca cca.sketch --target height,weight -o model.json")
 def cca(
     sketch: Source,
