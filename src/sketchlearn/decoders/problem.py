@@ -236,15 +236,15 @@ class Problem:
             self._buffers[k, count] = _buffers(k, count)
         return self._buffers[k, count]
 
-    def _charge(self, products: int, numbers: int = 0, speed: float = 1.0) -> None:
+    def _charge(self, products: int, numbers: int = 0) -> None:
         """Count the work of so many atoms, a sine and a cosine as 12 multiply-adds, and of their shapes' numbers."""
-        budget.charge(self.size * (products * (self.dim + 12) + numbers) / speed)
+        budget.charge(self.size * (products * (self.operator.work + 12) + numbers))
 
     def _elsewhere(self, k: int, products: int) -> ResidentAtoms | None:
         """The problem on a device, if k atoms of one width are computed there; their work is counted then."""
         if not self.on_device or k * self.size < device.WORTH:
             return None
-        self._charge(products, speed=device.SPEED)
+        budget.charge(self.size * products * (self.dim + 12) / device.SPEED)  # frequencies are a matrix there
         return self._resident
 
     @cached_property
