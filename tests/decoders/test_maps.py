@@ -138,4 +138,4 @@ def test_frequencies_have_the_shapes_of_the_components():
 
 
 def test_size():
-    assert maps_size(1, 1) == 15
+    assert maps_size(1, 1) == 10

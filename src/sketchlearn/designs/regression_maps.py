@@ -25,7 +25,7 @@ _LOW, _KNEE, _HIGH, _DECAY = 0.4, 2.0, 4.0, 2.0  # lengths in radians per spread
 _MARGIN = 1.5  # times the largest distance from the centre in the pilot: later rows may lie farther out
 _HARMONICS = 2  # of each column: their sines make its value up to the fifth power of its share of the reach
 _ROWS = 10  # of the pilot for each number of a component, from which its shape is known to a third
-_EACH = 3  # frequencies for each number of the gates and of the maps of one target
+_EACH = 2  # frequencies for each number of the gates and of the maps of one target
 
 
 def maps_size(k: int, predictors: int) -> int:
@@ -51,7 +51,7 @@ def design_maps(
     >>> from sketchlearn.designs.regression_maps import design_maps
     >>> phi, _ = design_maps(np.random.default_rng(0).normal(size=(100, 9)), [0, 1], 3)
     >>> phi.inner.joint.size, int((phi.inner.joint.frequencies != 0).any(0).sum())
-    (81, 2)
+    (54, 2)
     """
     rows, w = weighted_rows(sample, weights)
     d = rows.shape[1]
