@@ -113,6 +113,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", nargs="+", choices=list(COMPONENTS), default=list(COMPONENTS))
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--rows", type=int, default=8000)
     parser.add_argument("--starts", type=int, default=2, help="of EM")
     parser.add_argument("--rounds", type=int, default=50, help="of EM, at most")
@@ -122,7 +123,7 @@ def main():
     print(f"{'world':6} {'k':>2} {heads}  sketch / EM")
     for kind in given.worlds:
         k, ratios = COMPONENTS[kind], []
-        for seed in range(given.seeds):
+        for seed in range(given.start, given.start + given.seeds):
             (x, y, _), (new, noisy, clean) = world(kind, given.rows, seed)
             begin = perf_counter()
             rows = predicted(em(x, y, k, seed, given.starts, given.rounds), new)

@@ -5,6 +5,7 @@ Each ratio is of minima over interleaved repeats in one process, so that other w
     python benchmarks/structured.py pass        # whole pass, structured over dense, one thread
     python benchmarks/structured.py rows        # the same one row at a time
     python benchmarks/structured.py decode      # k = 10 at d = 1024
+    python benchmarks/structured.py mixtures    # 10 diagonal components at d = 512
     python benchmarks/structured.py quality     # dense and structured maps on the k-means grid, d >= 16
     python benchmarks/structured.py real --mnist FILE --glove FILE  # the same on MNIST (64 principal axes) and GloVe
     python benchmarks/structured.py embeddings --mnist FILE --glove FILE [--faiss PYTHON]  # next to k-means on the rows
@@ -121,6 +122,34 @@ def decoding(d=1024, k=10):
             flush=True,
         )
     print(f"ratio {fits['dense'] / fits['hadamard']:.1f}")
+
+
+def mixtures(d=512, k=10, n=20_000):
+    """Diagonal components: processor seconds, misfit over its floor and peak memory, each map in its own process."""
+    rng = np.random.default_rng(0)
+    centers, widths = 0.3 * rng.normal(size=(k, d)), np.exp(0.3 * rng.normal(size=(k, d)))
+    labels = rng.integers(k, size=n)
+    X = (centers[labels] + widths[labels] * rng.normal(size=(n, d))).astype(np.float32)
+    for size in (40 * d, None):
+        for structure in ("dense", "hadamard"):
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                continue
+            phi = sl.design(
+                X[:2000], n_components=k, task="gmm", covariance_type="diag", size=size, structure=structure, seed=0
+            )
+            s = sl.sketch(X, phi)
+            before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+            solution = sl.decode(s, k, task="gmm", covariance_type="diag", random_state=0)
+            spent = time.process_time() - start
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            print(
+                f"k={k}, d={d}, m={phi.size}, {structure}: {spent:.1f} s of processor, misfit {solution.ratio:.2f} "
+                f"times its floor, {solution.code}; {peak / 1e6:.2f} GB, {before / 1e6:.2f} before",
+                flush=True,
+            )
+            os._exit(0)
 
 
 def quality(options, seeds, cells, factor):
@@ -334,6 +363,7 @@ def main():
         "pass": lambda: whole_pass(r),
         "rows": lambda: one_row(r),
         "decode": decoding,
+        "mixtures": mixtures,
         "quality": lambda: quality({"dense": {}, "hadamard": {"structure": "hadamard"}}, seeds, WIDE, 10.0),
         "real": lambda: real(arguments),
         "embeddings": lambda: embeddings(arguments),

@@ -117,6 +117,33 @@ def test_a_regression_by_linear_maps(tmp_path, run):
     assert "no predictor of this sketch" in err
 
 
+def test_many_targets_on_the_command_line_alone(tmp_path, run):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 1))
+    rows = np.column_stack([x, np.abs(x), -x]) + 0.1 * rng.normal(size=(3000, 3)) * [0, 1, 1]
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
+    arguments = ["design", tmp_path / "rows.csv", "--target", "b,c", "-k", "2", "--json", "-o", tmp_path / "map.json"]
+    code, out, err = run(*arguments)
+    assert code == 0, err
+    assert "1 predictor" in json.loads(out)["reason"]
+    made = tmp_path / "all.sketch"
+    code, _, err = run("sketch", tmp_path / "rows.csv", "-f", tmp_path / "map.json", "-o", made)
+    assert code == 0, err
+    assert sl.load(made).features.columns == ("a", "b", "c")
+    learned = tmp_path / "model.json"
+    code, _, err = run("learn", "mixture-regression", made, "--target", "b,c", "-k", "2", "-o", learned)
+    assert code == 0, err
+    found = sl.Model.load(learned).predict(np.array([[1.0], [-1.0]]))
+    np.testing.assert_allclose(found, [[1.0, -1.0], [1.0, 1.0]], atol=0.1)
+    for wrong, words in (
+        (["--target", "a,b,c"], "leave some"),
+        (["--target", "b", "--standardize"], "keep their units"),
+    ):
+        code, _, err = run("design", tmp_path / "rows.csv", *wrong, "-o", tmp_path / "other.json")
+        assert code != 0
+        assert words in err
+
+
 def test_canonical_correlations(folder, tmp_path, run):
     target = tmp_path / "model.json"
     source = folder / "quadratic.sketch"

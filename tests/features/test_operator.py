@@ -41,6 +41,8 @@ def operators():
         "rows": (plain.rows(index), zero),
         "dense rows": (DenseOperator(wide).rows(index), zero),
         "scaled": (plain.scaled(2.5), 2.5 * wide),
+        "scaled rows": (plain.rows(index).scaled(2.5), 2.5 * zero),
+        "rows of rows": (plain.rows(index).rows(np.array([1, -1, 2, 3])), zero[[1, 2, 2, 3]]),
         "transformed": (plain.transformed(a), wide @ np.linalg.inv(a)),
         "dense transformed": (DenseOperator(wide).transformed(a), wide @ np.linalg.inv(a)),
         "all": (plain.transformed(a).rows(index).scaled(0.3), 0.3 * zero @ np.linalg.inv(a)),
@@ -70,6 +72,10 @@ def test_products_are_those_of_the_matrix(name, few, monkeypatch):
     np.testing.assert_allclose(op.quadratic_adjoint(v, "spherical"), v @ (w * w).sum(1), **close)
     np.testing.assert_allclose(op.quadratic_adjoint(v, "diag"), v @ (w * w), **close)
     np.testing.assert_allclose(op.quadratic_adjoint(v, "full"), np.einsum("km,mi,mj->kij", v, w, w), **close)
+    for exponent in (2, 4):
+        np.testing.assert_allclose(op.powers(x, exponent), x @ w.T**exponent, **close)
+        np.testing.assert_allclose(op.powers_adjoint(v, exponent), v @ w**exponent, **close)
+    np.testing.assert_allclose(op.coordinate_squares(), (w * w).T, **close)
     lengths, back = op.normal(v[0], x)
     np.testing.assert_allclose(lengths, ((x @ w.T) ** 2).sum(0), **close)
     np.testing.assert_allclose(back, (x @ w.T * v[0]) @ w, **close)

@@ -7,6 +7,7 @@ import pytest
 
 import sketchlearn as sl
 from sketchlearn.features import structured
+from sketchlearn.features.operator import DerivedOperator
 
 KINDS = ("hadamard", "gr2", "fastfood")
 
@@ -240,6 +241,35 @@ def test_some_of_the_frequencies_are_whole_blocks(kind):
     np.testing.assert_allclose(part.adjoint(v), v @ phi.frequencies[:96], atol=1e-10)
     np.testing.assert_allclose(part.squared_norms, op.squared_norms[:96], rtol=1e-12)
     assert len(op.sample(299, rng)) == 300
+
+
+@pytest.mark.parametrize("kept", [2**26, 5000, 0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_squares_are_those_of_the_matrix_whether_kept_or_not(kind, kept, monkeypatch):
+    """In tiles of some blocks, for pieces, for a frequency 0 behind a whole block, in other units."""
+    monkeypatch.setattr(structured, "_KEPT_ENTRIES", kept)
+    monkeypatch.setattr(structured, "_TILE", 64)
+    monkeypatch.setattr(structured, "_BLOCK", 64 * 7)  # columns, too
+    rng, units = np.random.default_rng(1), np.linspace(0.1, 10.0, 20)
+    op = draw(kind, 20, 320, whitening=np.diag(1.0 / units)).operator(dtype=np.float32)
+    w = np.vstack([op.frequencies().astype(np.float64), np.zeros(20)])
+    whole = op.rows(np.append(np.arange(320), -1))
+    assert isinstance(whole, structured.StructuredOperator)
+    half = rng.permutation(320)[:150]
+    other = op.scaled(0.3).transformed(np.diag(units))
+    cases = [(whole, w), (DerivedOperator(op, half), w[half]), (other, 0.3 * w[:-1] / units)]
+    cases += [(part, w[at]) for at, part in whole.pieces(130)]
+    assert [part.shape[0] for part, _ in cases[3:]] == [128, 128, 65]
+    for part, matrix in cases:
+        s, v = rng.uniform(0.5, 2, (3, 20)), rng.normal(size=(3, len(matrix)))
+        for exponent in (2, 4):
+            square = matrix**exponent
+            for _ in range(2):  # made, and kept
+                np.testing.assert_allclose(part.powers(s, exponent), s @ square.T, rtol=1e-4)
+            error = part.powers_adjoint(v, exponent) - v @ square
+            assert np.abs(error).max() < 1e-5 * np.abs(square).sum(0).max()
+    assert sum(tile.size for tile in op._squares._kept.values()) <= kept
+    assert bool(op._squares._kept) == bool(kept)
 
 
 def test_short_transforms_are_a_matrix_where_that_is_cheaper():

@@ -241,19 +241,15 @@ class Problem:
             self._buffers[k, count] = _buffers(k, count)
         return self._buffers[k, count]
 
-    def _charge(self, products: int, numbers: int = 0, speed: float = 1.0) -> None:
-        """Count the work of so many atoms, and of their shapes' numbers.
-
-        In the time of a sine and a cosine a core makes 14 of the multiply-adds that are counted; large products of
-        coordinates are twice as fast as that.
-        """
-        budget.charge(self.size * (products * (0.5 * self.dim + 14) + numbers) / speed)
+    def _charge(self, products: int, numbers: int = 0) -> None:
+        """Count the work of so many atoms, and of their shapes' numbers."""
+        budget.charge(self.size * (products * atom_work(self.operator.work) + numbers))
 
     def _elsewhere(self, k: int, products: int) -> ResidentAtoms | None:
         """The problem on a device, if k atoms of one width are computed there; their work is counted then."""
         if not self.on_device or k * self.size < device.WORTH:
             return None
-        self._charge(products, speed=device.SPEED)
+        budget.charge(self.size * products * atom_work(self.dim) / device.SPEED)  # frequencies are a matrix there
         return self._resident
 
     @cached_property
@@ -436,6 +432,14 @@ class Tile:
     operator: Operator
     z: F32
     u: F32
+
+
+def atom_work(product: float) -> float:
+    """Multiply-adds, as they are counted, of an atom at one frequency, from those of the product in its phase.
+
+    In the time of a sine and a cosine a core makes 14; large products are twice as fast as what is counted.
+    """
+    return 0.5 * product + 14.0
 
 
 def _mapped(mixture: Mixture, matrix: Array) -> Mixture:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sketchlearn.arrays import Array, Flags, Index
 from sketchlearn.features import dense
+from sketchlearn.features.adapted import AdaptedFeatures
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.joined import JoinedMap
@@ -33,7 +34,7 @@ class MonitoringFeatures(JoinedMap):
     ----------
     dim, size : int
         Columns of the data; all features.
-    joint : FourierFeatures
+    joint : FourierFeatures or AdaptedFeatures
         The map of all columns.
     reach : ndarray (dim,)
         How far values of each column are from its centre, about.  The base frequency of a column is one over this.
@@ -53,17 +54,19 @@ class MonitoringFeatures(JoinedMap):
     kind: ClassVar[str] = "monitoring"
     dim: int
     size: int
-    joint: FourierFeatures
+    joint: FourierFeatures | AdaptedFeatures
     reach: Array
     harmonics: int
 
     @classmethod
-    def of(cls, joint: FourierFeatures, reach: npt.ArrayLike, harmonics: int = HARMONICS) -> MonitoringFeatures:
+    def of(
+        cls, joint: FourierFeatures | AdaptedFeatures, reach: npt.ArrayLike, harmonics: int = HARMONICS
+    ) -> MonitoringFeatures:
         """The features of a map, and harmonics of each column.
 
         Parameters
         ----------
-        joint : FourierFeatures
+        joint : FourierFeatures or AdaptedFeatures
             A plain map of all columns.
         reach : array (dim,)
             How far values of each column are from its centre, about; positive.
@@ -77,7 +80,8 @@ class MonitoringFeatures(JoinedMap):
         >>> MonitoringFeatures.of(sl.FourierFeatures.draw(dim=1, size=10, scale=1.0, seed=0), [3.0]).size
         16
         """
-        cls._check_plain(joint, "the map of all columns")
+        if isinstance(joint, FourierFeatures):
+            cls._check_plain(joint, "the map of all columns")
         far = dense.finite(reach, ((joint.dim,),), "reach")
         if not (far > 0).all():
             raise ValueError(f"the reach of column {int(np.argmin(far))} must be positive, got {far.min()}")
@@ -97,7 +101,7 @@ class MonitoringFeatures(JoinedMap):
     def from_parameters(cls, parameters: dict[str, Any]) -> MonitoringFeatures:
         cls._check_names(parameters)
         joint = FeatureMap.from_recipe(parameters["joint"])
-        if not isinstance(joint, FourierFeatures):
+        if not isinstance(joint, FourierFeatures | AdaptedFeatures):
             raise ValueError("the map of all columns in a monitoring recipe is one of Fourier features")
         reach = decode_array(parameters["reach"], ((joint.dim,),), "reach")
         if reach is None:
@@ -109,7 +113,7 @@ class MonitoringFeatures(JoinedMap):
 
     def draw_array(self) -> npt.NDArray[np.float32]:
         drawn = np.zeros((self.size, self.dim), np.float32)
-        drawn[: self.joint.size] = self.joint.half_turns
+        drawn[: self.joint.size] = self.joint.random_array()
         base = 1.0 / (np.pi * self.reach)
         for j in range(self.dim):
             drawn[self.entries_of(j), j] = (np.arange(1, self.harmonics + 1) * base[j]).astype(np.float32)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,11 @@ def lower_triangle(d: int) -> tuple[Index, Index]:
     return np.tril_indices(d)
 
 
+def even_power(squares: Real, exponent: int) -> Real:
+    """An even power of numbers whose squares are given."""
+    return squares if exponent == 2 else squares ** (exponent // 2)
+
+
 class Operator(ABC):
     """Frequencies (size, dim) as a linear operator; numbers are of :attr:`dtype`."""
 
@@ -58,6 +63,11 @@ class Operator(ABC):
     def adjoint(self, values: Real) -> Real:
         """Sums ``sum_j v_j w_j`` over the frequencies, (k, size) to (k, dim)."""
 
+    @property
+    def work(self) -> float:
+        """Multiply-adds of a product with one point, for each frequency."""
+        return float(self.shape[1])
+
     # -- quadratic forms -----------------------------------------------------------------------
 
     @cached_property
@@ -78,16 +88,15 @@ class Operator(ABC):
         ndarray (k, size)
             With one row for a single variance.
         """
-        s = np.asarray(covariances, self.dtype)
+        s = np.clip(covariances, -_WIDEST, _WIDEST).astype(self.dtype, copy=False)
         if s.ndim < 2:
             return np.asarray(np.atleast_1d(s)[:, None] * self.squared_norms)
+        if s.ndim == 2:
+            return self.powers(s, 2)
         out = np.zeros((len(s), self.shape[0]), self.dtype)
         for at, w in self._coordinates():
-            if s.ndim == 2:
-                out += s[:, at] @ (w * w)
-            else:
-                for l, matrix in enumerate(s):
-                    out[l] += (w * self.forward(matrix[at])).sum(0)
+            for l, matrix in enumerate(s):
+                out[l] += (w * self.forward(matrix[at])).sum(0)
         return out
 
     def quadratic_adjoint(self, values: Real, like: str) -> Real:
@@ -103,14 +112,29 @@ class Operator(ABC):
         v = np.asarray(values, self.dtype)
         if like == "spherical":
             return np.asarray(v @ self.squared_norms)
+        if like == "diag":
+            return self.powers_adjoint(v, 2)
         k, d = len(v), self.shape[1]
-        out = np.zeros((k, d) if like == "diag" else (k, d, d), self.dtype)
+        out = np.zeros((k, d, d), self.dtype)
         for at, w in self._coordinates():
-            if like == "diag":
-                out[:, at] = v @ (w * w).T
-            else:
-                for l in range(k):
-                    out[l, at] = self.adjoint(v[l] * w)
+            for l in range(k):
+                out[l, at] = self.adjoint(v[l] * w)
+        return out
+
+    def powers(self, values: Real, exponent: int) -> Real:
+        """Sums ``sum_a v_a w_a^e`` over the coordinates, (k, dim) to (k, size), for an even exponent."""
+        v = np.asarray(values)
+        out = np.zeros((len(v), self.shape[0]), np.result_type(v, self.dtype))
+        for at, w in self._coordinates():
+            out += v[:, at] @ even_power(w * w, exponent)
+        return out
+
+    def powers_adjoint(self, values: Real, exponent: int) -> Real:
+        """Adjoint of :meth:`powers`: sums ``sum_j v_j w_ja^e`` over the frequencies, (k, size) to (k, dim)."""
+        v = np.asarray(values)
+        out = np.empty((len(v), self.shape[1]), np.result_type(v, self.dtype))
+        for at, w in self._coordinates():
+            out[:, at] = v @ even_power(w * w, exponent).T
         return out
 
     def cheapest(self) -> Operator:
@@ -147,7 +171,8 @@ class Operator(ABC):
 
     def coordinate_squares(self) -> Real:
         """Squares of the coordinates of the frequencies, (dim, size)."""
-        return self.quadratic(np.eye(self.shape[1]))
+        w = self.forward(np.eye(self.shape[1], dtype=self.dtype))
+        return np.multiply(w, w, out=w)
 
     def pieces(self, size: int) -> list[tuple[slice, Operator]]:
         """The operator in pieces of so many frequencies where these cost less than the whole; else as it is."""
@@ -259,14 +284,27 @@ class DenseOperator(Operator):
             out[at] = block[:, a] * block[:, b] * factors
         return out
 
+    def powers(self, values: Real, exponent: int) -> Real:
+        each = [values @ even_power(squares, exponent).T for _, squares in self._squared()]
+        return each[0] if len(each) == 1 else np.concatenate(each, 1)
+
+    def powers_adjoint(self, values: Real, exponent: int) -> Real:
+        each = (values[:, at] @ even_power(squares, exponent) for at, squares in self._squared())
+        return np.asarray(reduce(np.add, each))
+
+    def _squared(self) -> Iterator[tuple[slice, Real]]:
+        """Squares of the entries: of all frequencies where these are kept, or of some at a time."""
+        if self._large:
+            yield from ((at, block * block) for at, block in self._blocks())
+        else:
+            yield slice(None), self._squares
+
     def quadratic(self, covariances: npt.ArrayLike) -> Real:
         s = np.clip(covariances, -_WIDEST, _WIDEST).astype(self.dtype, copy=False)
         if s.ndim < 2:
             return super().quadratic(s)
-        if s.ndim == 2 and self._large:
-            return np.concatenate([s @ (block * block).T for _, block in self._blocks()], 1)
         if s.ndim == 2:
-            return np.asarray(s @ self._squares.T)
+            return self.powers(s, 2)
         if self._wide:
             return np.stack([np.einsum("ij,ij->i", self._matrix @ matrix, self._matrix) for matrix in s])
         a, b = lower_triangle(self.shape[1])
@@ -276,10 +314,8 @@ class DenseOperator(Operator):
         v = np.asarray(values, self.dtype)
         if like == "spherical":
             return np.asarray(v @ self.squared_norms)
-        if like == "diag" and self._large:
-            return np.asarray(sum(v[:, at] @ (block * block) for at, block in self._blocks()))
         if like == "diag":
-            return np.asarray(v @ self._squares)
+            return self.powers_adjoint(v, 2)
         if self._wide and self._large:
             return np.stack([sum((row[at] * block.T) @ block for at, block in self._blocks()) for row in v])
         if self._wide:
@@ -396,31 +432,59 @@ class DerivedOperator(Operator):
     def dtype(self) -> np.dtype[Any]:
         return self._base.dtype
 
+    @property
+    def work(self) -> float:
+        return self._base.work * self._base.shape[0] / max(self.shape[0], 1)
+
     def forward(self, points: npt.ArrayLike) -> Real:
         x = np.asarray(points, np.float64)
         if self._inverse is not None:
             x = x @ self._inverse.T
-        out = self._base.forward(x * self._factor)
-        if self._index is None:
-            return out
-        chosen = out[:, self._index]
-        chosen[:, self._index < 0] = 0
-        return chosen
+        return self._chosen(self._base.forward(x * self._factor))
 
     def adjoint(self, values: Real) -> Real:
-        v = np.asarray(values, self.dtype)
-        if self._index is not None:
-            spread = np.zeros((len(v), self._base.shape[0]), self.dtype)
-            known = self._index >= 0
-            if self._distinct:
-                spread[:, self._index[known]] = v[:, known]
-            else:
-                np.add.at(spread.T, self._index[known], v[:, known].T)
-            v = spread
-        out = self._base.adjoint(v)
+        out = self._base.adjoint(self._spread(np.asarray(values, self.dtype)))
         if self._inverse is not None:
             out = (out @ self._inverse).astype(self.dtype)
         return np.asarray(out * self.dtype.type(self._factor))
+
+    def _chosen(self, out: Real) -> Real:
+        """Of numbers of all frequencies, those of the rows."""
+        if self._index is None:
+            return out
+        chosen = out.take(self._index, 1)
+        chosen[:, self._index < 0] = 0
+        return chosen
+
+    def _spread(self, values: Real) -> Real:
+        """Adjoint of :meth:`_chosen`."""
+        if self._index is None:
+            return values
+        spread = np.zeros((len(values), self._base.shape[0]), values.dtype)
+        known = self._index >= 0
+        if self._distinct:
+            spread[:, self._index[known]] = values[:, known]
+        else:
+            np.add.at(spread.T, self._index[known], values[:, known].T)
+        return spread
+
+    def powers(self, values: Real, exponent: int) -> Real:
+        if self._inverse is not None:
+            return super().powers(values, exponent)
+        return self._chosen(self._base.powers(values, exponent)) * self.dtype.type(self._factor) ** exponent
+
+    def powers_adjoint(self, values: Real, exponent: int) -> Real:
+        if self._inverse is not None:
+            return super().powers_adjoint(values, exponent)
+        return self._base.powers_adjoint(self._spread(values), exponent) * self.dtype.type(self._factor) ** exponent
+
+    def rows(self, index: Index) -> Operator:
+        index = np.asarray(index, np.intp)
+        known = index if self._index is None else np.where(index < 0, -1, self._index[index])
+        return DerivedOperator(self._base, known, self._factor, self._inverse)
+
+    def scaled(self, factor: float) -> Operator:
+        return DerivedOperator(self._base.scaled(factor), self._index, self._factor, self._inverse)
 
     def astype(self, dtype: npt.DTypeLike) -> Operator:
         return DerivedOperator(self._base.astype(dtype), self._index, self._factor, self._inverse)

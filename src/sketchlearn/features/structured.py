@@ -16,6 +16,7 @@ kept as the size asks for (Chatalic, "Efficient and privacy-preserving compressi
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +26,7 @@ import numpy.typing as npt
 
 from sketchlearn.arrays import Array, Index
 from sketchlearn.features import portable
-from sketchlearn.features.operator import DenseOperator, DerivedOperator, Operator, Real
+from sketchlearn.features.operator import DenseOperator, DerivedOperator, Operator, Real, even_power
 from sketchlearn.kernels import hadamard as kernel
 
 STRUCTURES = ("dense", "hadamard", "gr2", "fastfood")
@@ -34,6 +35,8 @@ _SMALLEST = 16
 _CROSSOVER = 64
 _BLOCK = 2**22  # products that are looked at together
 _SHORT = 128  # columns up to which a product with a matrix takes no longer than a transform
+_TILE = 2048  # frequencies whose squares are made together, at least: fewer or more take a tenth longer
+_KEPT_ENTRIES = 2**26  # squares of entries that are kept: 256 MB
 _DENSE_ENTRIES = 2**24  # subsets of the frequencies up to here are kept as a matrix
 
 
@@ -107,21 +110,33 @@ class Blocks:
             scaled = (radius * np.repeat(factor, p)[: len(radius)] / math.pi).astype(np.float32)
         return cls(p, np.array(signs), normals, permutation, scaled)
 
-    def first(self, count: int) -> Blocks:
-        """The first of these blocks."""
-        return Blocks(
-            self.p, self.signs[:count], self.normals[:count], self.permutation[:count], self.radius[: count * self.p]
-        )
+    def first(self, count: int, zeros: int = 0) -> Blocks:
+        """The first of these frequencies, then so many that are 0: any with a radius of 0."""
+        blocks = np.arange(-(-(count + zeros) // self.p)) % len(self.signs)
+        return self._of(blocks, np.pad(self.radius[:count], (0, zeros)))
+
+    def part(self, first: int, stop: int) -> Blocks:
+        """Some of the blocks."""
+        return self._of(slice(first, stop), self.radius[first * self.p : stop * self.p])
+
+    def _of(self, blocks: Index | slice, radius: npt.NDArray[np.float32]) -> Blocks:
+        normals = self.normals[blocks] if self.normals.size else self.normals
+        permutation = self.permutation[blocks] if self.permutation.size else self.permutation
+        return Blocks(self.p, self.signs[blocks], normals, permutation, radius)
+
+    @property
+    def unit(self) -> Array:
+        """Lengths of the rows of each block before their radii, (blocks,)."""
+        p = self.p
+        if not self.normals.size:
+            return np.full(len(self.signs), p * math.sqrt(p))
+        wide = self.normals.astype(np.float64)
+        return np.sqrt(portable.total(wide * wide)) * (math.sqrt(p) if self.permutation.size else p)
 
     @property
     def lengths(self) -> Array:
         """Lengths of the padded frequencies in radians, (size,)."""
-        p = self.p
-        unit = np.full(len(self.signs), p * math.sqrt(p))
-        if self.normals.size:
-            wide = self.normals.astype(np.float64)
-            unit = np.sqrt(portable.total(wide * wide)) * (math.sqrt(p) if self.permutation.size else p)
-        return self.radius.astype(np.float64) * math.pi * np.repeat(unit, p)[: len(self.radius)]
+        return self.radius.astype(np.float64) * math.pi * np.repeat(self.unit, self.p)[: len(self.radius)]
 
     def to_array(self) -> npt.NDArray[np.int8]:
         """All numbers as bytes, little-endian, one after the other: what is embedded and fingerprinted."""
@@ -163,12 +178,74 @@ class Blocks:
         return cls(p, signs, radius=radius.astype(np.float32), **rest)
 
 
-class StructuredOperator(Operator):
-    """Structured frequencies in radians: forward and adjoint cost ``m log p`` a point, memory O(m)."""
+class Squares:
+    """Squares of the entries of some blocks whose rows have length 1.
 
-    def __init__(self, blocks: Blocks, stretch: Array, scale: float, dtype: npt.DTypeLike = np.float32) -> None:
+    They have no fast transform: as a matrix, the squares of a block are ``H A H``, and A, a product of two ambiguity
+    functions, is as full as any. But products of a tile with points take longer than the transforms that make it. Tiles
+    in single precision are kept up to a limit, and made again beyond.
+    """
+
+    def __init__(self, blocks: Blocks, dim: int) -> None:
+        self._of, self._dim = blocks, dim
+        self.step = max(_TILE // blocks.p, 1)  # blocks of a tile
+        self._columns = max(_BLOCK // (self.step * blocks.p), 1)
+        self._kept: dict[tuple[int, int], Real] = {}
+        self._free = _KEPT_ENTRIES
+        self._loops: dict[np.dtype[Any], kernel.Blocks] = {}
+
+    def tiles(self, first: int, size: int, dtype: np.dtype[Any]) -> Iterator[tuple[slice, slice, Real]]:
+        """Those of `size` frequencies from a block on, which begins a tile: columns, frequencies, and squares."""
+        p = self._of.p
+        for block in range(first, min(-(-(first * p + size) // p), len(self._of.signs)), self.step):
+            start = (block - first) * p
+            for column in range(0, self._dim, self._columns):
+                squares = self._tile(block, column, dtype)[:, : size - start]
+                columns, count = squares.shape
+                yield slice(column, column + columns), slice(start, start + count), squares
+
+    def _tile(self, block: int, column: int, dtype: np.dtype[Any]) -> Real:
+        if dtype == np.float32 and (block, column) in self._kept:
+            return self._kept[block, column]
+        if dtype not in self._loops:
+            of = self._of
+            tables = kernel.diagonals(of.signs, of.normals, of.p), of.permutation, np.repeat(1.0 / of.unit, of.p)
+            self._loops[dtype] = kernel.Blocks(np.ones(self._dim), *tables, dtype)
+        count = min(self._columns, self._dim - column)
+        out = self._loops[dtype].part(block, block + self.step).forward(np.eye(count, self._dim, column, dtype))
+        out *= out
+        if dtype == np.float32 and out.size <= self._free:
+            self._kept[block, column] = out
+            self._free -= out.size
+        return out
+
+
+class StructuredOperator(Operator):
+    """Structured frequencies in radians: forward and adjoint cost ``m log p`` a point, memory O(m).
+
+    Quadratic forms cost ``m d`` a point, and ``m d log p`` for each sweep, or memory for the squares of the entries: up
+    to 256 MB, which operators of the same blocks share.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        stretch: Array,
+        scale: float,
+        dtype: npt.DTypeLike = np.float32,
+        squares: Squares | None = None,
+        begin: int = 0,
+    ) -> None:
         self._blocks, self._stretch, self._scale = blocks, stretch, scale
         self._dtype = np.dtype(dtype)
+        self._squares = Squares(blocks, len(stretch)) if squares is None else squares
+        self._begin = begin  # the first of our blocks among those of the squares
+
+    def _like(self, **changed: Any) -> StructuredOperator:
+        """An operator of the same blocks, or of some of them, that shares their squares."""
+        now = {"blocks": self._blocks, "stretch": self._stretch, "scale": self._scale, "dtype": self._dtype,
+               "squares": self._squares, "begin": self._begin}  # fmt: skip
+        return StructuredOperator(**{**now, **changed})
 
     @cached_property
     def _loops(self) -> kernel.Blocks:
@@ -186,6 +263,11 @@ class StructuredOperator(Operator):
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._dtype
+
+    @property
+    def work(self) -> float:
+        """Additions of three transforms, three of them in the time of a multiply-add of a product of matrices."""
+        return math.log2(self._blocks.p)
 
     @property
     def nbytes(self) -> int:
@@ -227,6 +309,43 @@ class StructuredOperator(Operator):
             out += part.adjoint(t * weights[at].astype(self._dtype))
         return lengths, out
 
+    @cached_property
+    def _units(self) -> tuple[Array, Array]:
+        """Stretches in units of the largest, and lengths of the frequencies with it."""
+        unit = float(np.abs(self._stretch).max())
+        return self._stretch / unit, self._blocks.lengths * (self._scale * unit)
+
+    def powers(self, values: Real, exponent: int) -> Real:
+        v = np.asarray(values)
+        dtype = np.result_type(v, self._dtype)
+        stretch, lengths = self._units
+        v = (v * stretch**exponent).astype(dtype)
+        out = np.zeros((len(v), self.shape[0]), dtype)
+        for columns, at, squares in self._squares.tiles(self._begin, self.shape[0], self._dtype):
+            out[:, at] += v[:, columns] @ even_power(squares, exponent)
+        return np.multiply(out, (lengths**exponent).astype(dtype), out=out)
+
+    def powers_adjoint(self, values: Real, exponent: int) -> Real:
+        v = np.asarray(values)
+        dtype = np.result_type(v, self._dtype)
+        stretch, lengths = self._units
+        v = (v * lengths**exponent).astype(dtype)
+        out = np.zeros((len(v), self.shape[1]), dtype)
+        for columns, at, squares in self._squares.tiles(self._begin, self.shape[0], self._dtype):
+            out[:, columns] += v[:, at] @ even_power(squares, exponent).T
+        return np.asarray(out * stretch**exponent, dtype)
+
+    def pieces(self, size: int) -> list[tuple[slice, Operator]]:
+        p, step = self._blocks.p, self._squares.step
+        step *= max(size // (step * p), 1)  # blocks
+        if step * p >= self.shape[0]:
+            return super().pieces(size)
+        return [
+            (slice(b * p, min((b + step) * p, self.shape[0])),
+             self._like(blocks=self._blocks.part(b, b + step), begin=self._begin + b))
+            for b in range(0, len(self._blocks.signs), step)
+        ]  # fmt: skip
+
     def cheapest(self) -> Operator:
         """A matrix, if it is small and transforms are short: it has a fast form for the squares of its entries too."""
         size, dim = self.shape
@@ -242,9 +361,9 @@ class StructuredOperator(Operator):
     def rows(self, index: Index) -> Operator:
         index = np.asarray(index, np.intp)
         size, dim = self.shape
-        count, p = len(index), self._blocks.p
-        if p <= count <= size and count % p == 0 and (index == np.arange(count)).all():
-            return StructuredOperator(self._blocks.first(count // p), self._stretch, self._scale, self._dtype)
+        count, p = int((index >= 0).sum()), self._blocks.p
+        if p <= count <= size and (index[:count] == np.arange(count)).all():  # the first ones, then zeros
+            return self._like(blocks=self._blocks.first(count, len(index) - count))
         transforms = 3 * size * math.log2(self._blocks.p)
         if len(index) * dim > min(_DENSE_ENTRIES, 4 * transforms):
             return DerivedOperator(self, index=index)
@@ -256,14 +375,14 @@ class StructuredOperator(Operator):
         return DenseOperator(matrix)
 
     def scaled(self, factor: float) -> StructuredOperator:
-        return StructuredOperator(self._blocks, self._stretch, self._scale * float(factor), self._dtype)
+        return self._like(scale=self._scale * float(factor))
 
     def transformed(self, matrix: Real) -> Operator:
         matrix = np.asarray(matrix, np.float64)
         diagonal = np.diag(matrix)
         if (matrix - np.diag(diagonal)).any():
             return super().transformed(matrix)
-        return StructuredOperator(self._blocks, self._stretch / diagonal, self._scale, self._dtype)
+        return self._like(stretch=self._stretch / diagonal)
 
     def astype(self, dtype: npt.DTypeLike) -> StructuredOperator:
-        return self if self._dtype == dtype else StructuredOperator(self._blocks, self._stretch, self._scale, dtype)
+        return self if self._dtype == dtype else self._like(dtype=np.dtype(dtype))

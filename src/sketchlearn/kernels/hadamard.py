@@ -136,17 +136,19 @@ class Blocks:
     def parts(self, entries: int) -> Iterator[tuple[slice, Blocks]]:
         """The blocks in parts of about `entries` frequencies, each with the frequencies that it holds."""
         step = max(1, entries // self._p)
+        for b in range(0, len(self._tables[0]), step):
+            part = self.part(b, b + step)
+            yield slice(b * self._p, b * self._p + part.size), part
+
+    def part(self, first: int, stop: int) -> Blocks:
+        """Some of the blocks."""
         table, permutation, padded = self._tables
-        for b in range(0, len(table), step):
-            at = slice(b * self._p, min((b + step) * self._p, self.size))
-            part = copy.copy(self)
-            part.size = at.stop - at.start
-            here = slice(b, b + step)
-            part._tables = (
-                table[here], permutation[here] if permutation.size else permutation,
-                padded[at.start : at.start + len(table[here]) * self._p],
-            )  # fmt: skip
-            yield at, part
+        part, here, p = copy.copy(self), slice(first, stop), self._p
+        part.size = min(stop * p, self.size) - first * p
+        part._tables = (
+            table[here], permutation[here] if permutation.size else permutation, padded[first * p : stop * p],
+        )  # fmt: skip
+        return part
 
     def _scratch(self) -> Any:
         # one more row than the loops fill: ones, the diagonal of a transform that has none

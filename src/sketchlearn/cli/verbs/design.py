@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     "design data.parquet -k 10 -o map.json",
     "design 'days/*.csv' --task monitoring -o map.json",
     "design --lower 0,0 --upper 120,500 -o map.json   # without looking at a row",
+    "design rows.csv --target y1,y2,y3 -k 8 -o map.json   # many targets of a few predictors",
     "design --previous model.json -k 10 -o second.json   # frequencies of each component's width and shape",
 )
 def design(
@@ -46,6 +47,12 @@ def design(
     ] = None,
     first: Annotated[
         list[str] | None, option("For the command 'independence': columns of the first group, separated by commas.")
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        option(
+            "For a mixture of linear maps of many targets: columns to predict from all others, separated by commas."
+        ),
     ] = None,
     integers: Annotated[
         list[str] | None, option("With --task columns: which columns hold whole numbers, as numbers from 0.")
@@ -70,7 +77,7 @@ def design(
         raise usage(f"--projection must be at least 1, got {projection}")
     bounds = _bounds(lower, upper)
     if previous is not None:
-        others = bounds, projection, first, missing, *reading.values()
+        others = bounds, projection, first, target, missing, *reading.values()
         if data or standardize or encode or any(value is not None for value in others) or task not in ("kmeans", "gmm"):
             raise usage(
                 "--previous is instead of data and bounds, for --task gmm, and combines with -k and --seed alone"
@@ -79,6 +86,10 @@ def design(
         raise usage("give either data or both --lower and --upper")
     if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
         raise usage("--first needs data and no other option of the design: columns keep their own units")
+    if target and (bounds is not None or encode or standardize or projection or first or missing or task != "kmeans"):
+        raise usage(
+            "--target needs data and, of the options of the design, only -k and --seed: columns keep their units"
+        )
     if (rows is None) != (epsilon is None) or (delta and rows is None):
         raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
     if rows is not None and bounds is None:
@@ -122,6 +133,8 @@ def design(
         source = read(sys.stdin.buffer if given == "-" else given, encoder=encoder, **reading)
         if first:
             phi = _split(source, names_in(first, "--first") or [], seed)
+        elif target:
+            phi = _maps(source, names_in(target, "--target") or [], components, seed)
         else:
             phi = designed(source, components, task, seed, standardize, projection, encoder, pairs)
     if other_data is not None:
@@ -183,6 +196,23 @@ def _split(source: Source, first: list[str], seed: int) -> FeatureMap:
     known = names if names and len(names) == sample.shape[1] else tuple(str(i) for i in range(sample.shape[1]))
     phi = sketchlearn.design_independence(sample, column_numbers(first, known), seed=seed)
     return phi.with_columns(known) if known == names else phi
+
+
+def _maps(source: Source, target: list[str], k: int, seed: int) -> FeatureMap:
+    """A map for a mixture of linear maps."""
+    from sketchlearn.designs.regression_maps import design_maps
+    from sketchlearn.plots.geometry import column_numbers
+    from sketchlearn.sources.pilot import PILOT_ROWS
+
+    sample, weights, _ = source.pilot(PILOT_ROWS, seed)
+    names, dim = source.names, sample.shape[1]
+    known = names if names and len(names) == dim else tuple(str(i) for i in range(dim))
+    asked = column_numbers(target, known)
+    predictors = [i for i in range(dim) if i not in asked]
+    if not predictors:
+        raise usage("--target names all columns: leave some to predict from")
+    phi, why = design_maps(sample, predictors, k, seed=seed, weights=weights)
+    return (phi.with_columns(known) if known == names else phi).explained(why).chosen_from("a sample")
 
 
 def _bounds(lower: str | None, upper: str | None) -> tuple[list[float], list[float]] | None:

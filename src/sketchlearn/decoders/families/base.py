@@ -145,7 +145,11 @@ class Family(ABC):
         k = int(owner.max()) + 1 if self.shared else len(shapes)
         values, vectors = np.linalg.eigh(self.covariances(shapes, k, d))
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        return np.einsum("nab,nb->na", roots[owner], rng.standard_normal((len(owner), d)))
+        out = rng.standard_normal((len(owner), d))
+        for l, root in enumerate(roots):
+            own = owner == l
+            out[own] = out[own] @ root.T
+        return out
 
     # -- free numbers, for Gauss-Newton steps and standard errors -----------------------------------
 

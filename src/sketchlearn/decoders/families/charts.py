@@ -161,9 +161,8 @@ class AxisChart(Chart):
             if self.family.shared:
                 h_p = np.array([float(h_p.sum())])
         else:
-            squares = operator.coordinate_squares()
-            h_t = a2[:, None] * (e2 @ squares.T) * self.base
-            h_p = a2[:, None] * (e2 @ (squares**2).T) * self.base**2
+            h_t = a2[:, None] * operator.powers_adjoint(e2, 2) * self.base
+            h_p = a2[:, None] * operator.powers_adjoint(e2, 4) * self.base**2
         h_p = h_p + 4.0 * frame.strength * self.repeats * self.pool / self.base
         return floored(np.asarray(h_t, np.float64)), floored(np.asarray(h_p, np.float64))
 

@@ -162,7 +162,7 @@ class Diagonal(Gaussian):
         return np.broadcast_to(-0.5 * squares, (len(shapes), *squares.shape))
 
     def absorbed(self, shapes: Array, w: Operator, q: Array) -> Array:
-        return 0.5 * ((shapes**2) @ (w.coordinate_squares().astype(np.float64) ** 2))
+        return np.asarray(0.5 * w.powers(shapes**2, 4))
 
     def absorbed_pairs(self, w: Array, matrix: Array, cross: Array) -> Array:
         squares = w * w * np.diag(matrix)

@@ -32,6 +32,7 @@ from sketchlearn.decoders.problem import Problem
 from sketchlearn.decoders.solution import Code, said
 from sketchlearn.designs.gmm import default_size
 from sketchlearn.exceptions import UnsuitableMapError
+from sketchlearn.features.adapted import AdaptedFeatures
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.embedded import embedding
 from sketchlearn.features.monitoring import MonitoringFeatures
@@ -50,7 +51,6 @@ _LINE = (4.0 / 3.0, -1.0 / 6.0)
 _TOGETHER = 2000  # draws
 _STARTS = 2  # partitions of the draws, beside the decoded mixture: one that describes x may not suit the targets
 _LEFT = 1.1  # variance left over that of regression on all features, up to which maps are as good
-_SURE = 0.02  # share of the residual variance that noise has at least, where components differ much
 
 
 def roles(features: FeatureMap) -> tuple[Index, Index]:
@@ -262,7 +262,7 @@ def decode_maps(
 
     normal = Normal.of(sketch, x, t)
     lower, upper = ((end[x] - normal.center) / normal.units for end in (sketch.lower, sketch.upper))
-    law = _law_of_predictors(normal, lower, upper, k, rng)
+    law = _law_of_predictors(normal, lower, upper, k, rng, _pilot(sketch.features, normal, x, k))
     note("predictors", "always", f"a mixture of {len(law.weights)} components")
     noise, beta = normal.noise()
     mine = np.searchsorted(t, asked)  # the gates are for the targets that are asked for
@@ -295,7 +295,8 @@ def decode_maps(
         apart += np.einsum("nk,knt->t", shares[some], (each - mean) ** 2) / len(draws)
         # what features do not show of the mean is an error of the prediction, too
         left += ((mean - normal.features(draws[some]) @ (C @ B)) ** 2).sum(0) / len(draws)
-    own = np.maximum(left - apart, _SURE * left)
+    # components that piece a bend together differ without being noise: what features leave is noise anyway
+    own = np.maximum(left - apart, np.minimum(left, noise))
     judged = _verdict(float(np.mean((left / noise)[mine])), k, len(x), normal.rows)
     names = column_names(sketch.features)
     weights, means, covariances = _together(mixture, slopes, own, normal)
@@ -312,7 +313,25 @@ def decode_maps(
     )
 
 
-def _law_of_predictors(normal: Normal, lower: Array, upper: Array, k: int, rng: np.random.Generator) -> Mixture:
+def _pilot(features: FeatureMap, normal: Normal, predictors: Index, k: int) -> Mixture | None:
+    """The mixture of the predictors that the map was designed for, if it has as many components."""
+    inner = embedding(features, "a mixture of linear maps").inner
+    joint = inner.joint if isinstance(inner, MonitoringFeatures) else None
+    if not isinstance(joint, AdaptedFeatures) or len(joint.parts) != k:
+        return None
+    means, roots = [], []
+    for part in joint.parts:
+        assert part.center is not None
+        assert part.whitening is not None
+        means.append((part.center[predictors] - normal.center) / normal.units)
+        roots.append(np.linalg.inv(part.whitening[np.ix_(predictors, predictors)] * normal.units))
+    inverse = np.stack(roots)
+    return Mixture(np.full(k, 1.0 / k), np.stack(means), inverse @ np.swapaxes(inverse, 1, 2))
+
+
+def _law_of_predictors(
+    normal: Normal, lower: Array, upper: Array, k: int, rng: np.random.Generator, start: Mixture | None
+) -> Mixture:
     """A mixture of the predictors alone, decoded from the averages of their features and of products of two of them.
 
     A product of features at two frequencies is one at their sum, or difference.
@@ -332,7 +351,7 @@ def _law_of_predictors(normal: Normal, lower: Array, upper: Array, k: int, rng: 
         DenseOperator.of(w, np.float64), z, np.zeros(count), normal.rows, lower, upper, np.zeros(w.shape[1]),
         np.ones(count, bool), ones,
     )  # fmt: skip
-    found = decode_problem(Problem.from_view(view), k, "full", rng=rng, project=False).solution
+    found = decode_problem(Problem.from_view(view), k, "full", rng=rng, start=start, project=False).solution
     return found.mixture
 
 

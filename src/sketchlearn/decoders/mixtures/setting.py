@@ -42,7 +42,7 @@ class Setting:
         exploring, exploring_strength = whole, strength
         enough = max(2000, int(2.5 * family.parameters(k, base.dim)))
         if base.size > 1.5 * enough:  # moves are tried on a part of a large sketch
-            part = rng.permutation(base.size)[:enough]
+            part = base.operator.sample(enough, rng)
             exploring, exploring_strength = _with_total(base.subset(part), raw[part])
         return cls(
             base=base,

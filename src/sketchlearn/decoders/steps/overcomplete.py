@@ -19,7 +19,7 @@ from sketchlearn.arrays import Array, Index
 from sketchlearn.decoders.budget import STEPS, Budget, running, spending
 from sketchlearn.decoders.families import DIAGONAL, Factors
 from sketchlearn.decoders.noise import SLACK
-from sketchlearn.decoders.problem import Problem
+from sketchlearn.decoders.problem import Problem, atom_work
 from sketchlearn.decoders.state import State
 from sketchlearn.decoders.steps.greedy import MANY, search
 from sketchlearn.decoders.steps.groups import groups_apart, joined, without
@@ -128,7 +128,7 @@ def _components(problem: Problem, k: int) -> int:
 
 def _work(problem: Problem, components: int, rank: int) -> float:
     """Multiply-adds of a fit, as :class:`Problem` counts them: those of its last descent, and half as many before."""
-    return 1.5 * STEPS * problem.size * 2.0 * components * (0.5 * problem.dim + 14.0 + problem.dim * (1.0 + rank))
+    return 1.5 * STEPS * problem.size * 2.0 * components * (atom_work(problem.dim) + problem.dim * (1.0 + rank))
 
 
 def _widest(problem: Problem) -> float:
