@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         SourceError,
     )
     from sketchlearn.features import (
+        CompletedFeatures,
         EmbeddedFeatures,
         Encoder,
         FeatureMap,
@@ -86,8 +87,8 @@ _ROOMS = {
     "engines.follow": "follow",
     "exceptions": "BudgetError DuplicateRowsError DataWarning IncompatibleSketchError InputError LedgerFileError "
     "MissingPackageError ModelFileError SketchFileError SourceError",
-    "features": "EmbeddedFeatures Encoder FeatureMap FourierFeatures PairwiseFeatures Projection QuadraticFeatures "
-    "QuarticFeatures",
+    "features": "CompletedFeatures EmbeddedFeatures Encoder FeatureMap FourierFeatures PairwiseFeatures Projection "
+    "QuadraticFeatures QuarticFeatures",
     "learn": "CompressiveAnomalyDetector CompressiveCCA CompressiveClassifier CompressiveGaussianMixture "
     "CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA CompressiveMixtureRegressor CompressivePCA "
     "CompressiveLinearRegression CompressiveSpectralClustering CompressiveStableMixture CompressiveSubspaces "
@@ -104,18 +105,18 @@ _ROOMS = {
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Accumulator", "BudgetError", "Comparison", "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier",
-    "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA",
-    "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressivePCA", "CompressiveSpectralClustering",
-    "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier", "DataWarning", "DetectionErrors",
-    "Discrepancy", "DuplicateRowsError", "EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures",
-    "IncompatibleSketchError", "Independence", "InputError", "Ledger", "LedgerFileError", "MissingPackageError",
-    "Mixture", "Model", "ModelFileError", "PairwiseFeatures", "PrivacyRecord", "Projection", "QuadraticFeatures",
-    "QuarticFeatures", "Score", "Sketch", "SketchFileError", "SketchTable", "Solution", "Source", "SourceError",
-    "Store", "Sweep", "append", "compare", "datasets", "decode", "decoding_budget", "decoding_engine", "design",
-    "design_independence", "detection_errors", "distances", "drift", "follow", "goodness_of_fit", "independence",
-    "load", "local", "mean_kernel", "merge", "mmd", "plots", "privatize", "profile", "read", "score", "sketch", "sweep",
-    "synthesize",
+    "Accumulator", "BudgetError", "Comparison", "CompletedFeatures", "CompressiveAnomalyDetector", "CompressiveCCA",
+    "CompressiveClassifier", "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans", "CompressiveKMedians",
+    "CompressiveLDA", "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressivePCA",
+    "CompressiveSpectralClustering", "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier",
+    "DataWarning", "DetectionErrors", "Discrepancy", "DuplicateRowsError", "EmbeddedFeatures", "Encoder", "FeatureMap",
+    "FourierFeatures", "IncompatibleSketchError", "Independence", "InputError", "Ledger", "LedgerFileError",
+    "MissingPackageError", "Mixture", "Model", "ModelFileError", "PairwiseFeatures", "PrivacyRecord", "Projection",
+    "QuadraticFeatures", "QuarticFeatures", "Score", "Sketch", "SketchFileError", "SketchTable", "Solution", "Source",
+    "SourceError", "Store", "Sweep", "append", "compare", "datasets", "decode", "decoding_budget", "decoding_engine",
+    "design", "design_independence", "detection_errors", "distances", "drift", "follow", "goodness_of_fit",
+    "independence", "load", "local", "mean_kernel", "merge", "mmd", "plots", "privatize", "profile", "read", "score",
+    "sketch", "sweep", "synthesize",
 ]  # fmt: skip
 
 
