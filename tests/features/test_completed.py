@@ -310,7 +310,7 @@ def test_a_column_without_entries_is_named_when_it_is_needed():
     empty[:, 1] = np.nan
     part = sl.sketch(empty, phi)
     assert sl.Sketch.from_bytes(part.to_bytes()) == part
-    with pytest.raises(ValueError, match="too few rows hold b: what it has to do with the other columns is not known"):
+    with pytest.raises(ValueError, match="b holds nothing: its covariances are not known"):
         sl.CompressivePCA(1).fit_sketch(part)
     assert sl.CompressivePCA(1).fit_sketch(part + sl.sketch(X, phi)).reliable_
 

@@ -3,15 +3,14 @@
 They are those where an EM for normal rows stands still.  Its steps are slow where much is missing, so the steps taken
 are those of the map that is being designed: sums of the pilot rows, completed with what was found so far, solved for
 mean and covariance (see :mod:`sketchlearn.features.completed`).  The first step, from columns taken to be independent,
-gives the covariances of pairs.  For normal rows these steps are Fisher's scoring.  For heavy-tailed ones they may be
-too long, and are halved where they get longer.  Directions of the covariance shrink or grow tenfold at most in
-a step.
-
-How exact the pilot's estimate is hardly matters, for it is a place to begin.  A fiftieth of its own sampling error is
-enough.
+gives the covariances of pairs.  For normal rows whose gaps do not depend on their values these are steps of Fisher's
+scoring; for others the steps before say how far to go (Anderson's mixing, Journal of the ACM 12, 1965).  Directions of
+the covariance shrink or grow tenfold at most in a step.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
@@ -20,9 +19,12 @@ from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.completed import FLOOR, CompletedFeatures
 from sketchlearn.features.patterns import Patterns
 
-_STEPS = 100  # ten times what rows of a t law with three degrees of freedom needed
-_CLOSE = 0.02  # of the sampling error of the pilot
-_ROUGH = 0.05  # relative residual of a step, which the next one makes good
+_STEPS = 100  # twice what 569 rows of thirty nearly collinear columns needed, with gaps given one of them
+_CLOSE = 0.002  # length of the last step, in sampling errors of the pilot: what is left may be some tens of such steps
+_ROUGH = 0.01  # relative residual of a step, which the next one makes good
+_MEMORY = 20  # steps that are mixed
+_LONGER = 3.0  # a step so much longer than the one before starts anew, with half of each step
+_TABLE = 2**20  # numbers of the gains that steps are made with: a tenth of a second for each step
 _LEAST = 0.1  # of the variance of a direction is left by one step
 _WEIGHT_UNIT = 2.0**16
 
@@ -40,8 +42,8 @@ def pilot_moments(rows: Array, weights: Array | None, patterns: Patterns) -> tup
     >>> rows = np.random.default_rng(0).normal(size=(400, 1)) * [1.0, -2.0]
     >>> rows[:100, 0], rows[300:, 1] = np.nan, np.nan
     >>> pilot_moments(rows, None, Patterns.of(rows))[1].round(1)  # the second column tells the first
-    array([[ 1. , -1.9],
-           [-1.9,  3.8]])
+    array([[ 1., -2.],
+           [-2.,  4.]])
     """
     n, d = rows.shape
     whole = None if weights is None else np.rint(weights * (_WEIGHT_UNIT / weights.mean())).astype(np.int64)
@@ -49,23 +51,59 @@ def pilot_moments(rows: Array, weights: Array | None, patterns: Patterns) -> tup
     mean, covariance = _of_columns(rows, np.ones(n) if weights is None else weights)
     least = FLOOR * np.diag(covariance)
     close = _CLOSE * np.sqrt(d * (d + 1) / n)  # of n normal rows the error has about this Frobenius norm
+    gaps = int((~patterns.there).sum(1).mean() * d) + 1
+    some = patterns.some(
+        max(_TABLE // gaps, 1)
+    )  # the rows say where the steps end, the patterns only how they get there
     share, last = 1.0, np.inf
+    places: list[Array] = []
+    steps: list[Array] = []
     for _ in range(_STEPS):
-        phi = CompletedFeatures.draw(mean, covariance, patterns)
+        phi = CompletedFeatures.draw(mean, covariance, some)
         moved, change = phi.step(phi.sum_rows(rows, whole).sums, total, _ROUGH)
-        root = np.linalg.cholesky(covariance)
-        values, vectors = np.linalg.eigh(np.eye(d) + share * change - share**2 * np.outer(moved, moved))
-        factor = root @ (vectors * np.sqrt(np.clip(values, _LEAST, 1.0 / _LEAST)))
-        after = factor @ factor.T + np.diag(least)
-        mean, before, covariance = mean + root @ (share * moved), covariance, (after + after.T) / 2.0
-        least = FLOOR * np.diag(covariance)
-        back = np.linalg.inv(root)
-        length = float(np.linalg.norm(back @ (covariance - before) @ back.T) + np.linalg.norm(moved) * share) / share
+        root = np.asarray(np.linalg.cholesky(covariance), np.float64)
+        change = change - np.outer(moved, moved) + _whitened(np.diag(least), root)
+        length = float(np.hypot(np.linalg.norm(moved), np.linalg.norm(change)))
         if length < close:
             break
-        share = share / 2.0 if length > last and share > _LEAST else share
+        if length > _LONGER * last:
+            share, places, steps = max(share / 2.0, _LEAST), [], []
         last = length
+        places.append(np.vstack([mean, covariance]))
+        steps.append(np.vstack([root @ moved, root @ change @ root.T]))
+        places, steps = places[-_MEMORY:], steps[-_MEMORY:]
+        towards = _mixed(places, steps, share, root)
+        values, vectors = np.linalg.eigh(_whitened(towards[1:], root))
+        factor = root @ (vectors * np.sqrt(np.clip(values, _LEAST, 1.0 / _LEAST)))
+        mean, covariance = towards[0], factor @ factor.T
+        scale = np.sqrt(np.diag(covariance))
+        lowest = float(np.linalg.eigvalsh(covariance / np.outer(scale, scale))[0])
+        covariance = (covariance + covariance.T) / 2.0 + np.diag(max(FLOOR - lowest, 0.0) * scale**2)
+        least = FLOOR * np.diag(covariance)
     return mean, covariance
+
+
+def _mixed(places: list[Array], steps: list[Array], share: float, root: Array) -> Array:
+    """Where to go from the last place: as its step says, corrected for how steps changed with places so far."""
+    place, step = places[-1], steps[-1]
+    if len(places) > 1:
+        moves = [b - a for a, b in itertools.pairwise(places)]
+        turns = [b - a for a, b in itertools.pairwise(steps)]
+        units = np.array([_flat(turn, root) for turn in turns]).T
+        weights = np.linalg.lstsq(units, _flat(step, root), rcond=1e-8)[0]
+        place = place - np.tensordot(weights, moves, 1)
+        step = step - np.tensordot(weights, turns, 1)
+    return np.asarray(place + share * step)
+
+
+def _flat(step: Array, root: Array) -> Array:
+    """A step of mean and covariance in units of the covariance, as a vector."""
+    return np.append(np.linalg.solve(root, step[0]), _whitened(step[1:], root))
+
+
+def _whitened(X: Array, root: Array) -> Array:
+    found = np.linalg.solve(root, np.linalg.solve(root, X).T)
+    return np.asarray((found + found.T) / 2.0)
 
 
 def check_pilot(rows: Array) -> None:

@@ -34,12 +34,14 @@ from sketchlearn.features.pairwise import PairwiseFeatures
 from sketchlearn.features.patterns import Patterns
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import SecondMomentMap
+from sketchlearn.sources.pilot import PILOT_ROWS
 
 SIZE = 8
 """Features per component and column."""
 ALL_PRODUCTS = {"task": "regression", "n_components": 1, "size": None}
 """What to ask for where a model is learned from the moments of few columns, whose units don't matter then."""
 _PATTERNS = 2000  # of gaps, kept in the map: a bit per column each, less than the sums from sixteen columns on
+_PILOT_WORK = 2e10  # rows of the pilot times columns cubed: 20 000 rows of 100 columns take half a minute to complete
 _EXACT_COLUMNS = 5000  # all products are kept up to here: 100 MB, and 15 s for their eigenvectors
 _RELEASED_COLUMNS = 511  # the same with public bounds: noise of a matrix takes seconds
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
@@ -189,6 +191,8 @@ def design_completed(
         _, center, radius, _ = _place(None, d, bounds, None)
         exact = f"; clipped to distance {radius:.6g} from the middle of the bounds, exact sums"
     check_pilot(rows)
+    step = max(1, len(rows) // max(PILOT_ROWS, int(_PILOT_WORK / d**3)))
+    rows, weights = rows[::step], None if weights is None else weights[::step]
     patterns = Patterns.of(rows, weights).some(_PATTERNS)
     phi = CompletedFeatures.draw(*pilot_moments(rows, weights, patterns), patterns, center=center, radius=radius)
     return phi, f"all {phi.size} products of {d} columns, gaps filled as {len(rows)} pilot rows say{exact}"

@@ -287,11 +287,11 @@ class CompletedFeatures(IncompleteRowsMap):
         return self._products.mean_from_sums(self._own(sums), weight) + self._triangle(self._open(sums, weight))
 
     def row_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
-        """Mean of the rows; ValueError if no row tells of some column or combination of columns."""
+        """Mean of the rows; ValueError if no row holds some column."""
         return np.asarray(self.mean + self._step(sums, weight)[0])
 
     def centred_mean_from_sums(self, sums: AnyArray, weight: float) -> Array:
-        """Covariances of the rows, without negative eigenvalues; ValueError if no row tells of some columns."""
+        """Covariances of the rows, without negative eigenvalues; ValueError if no row holds some column."""
         moved, change = self.step(sums, weight)
         whole = np.eye(self.dim) + change - np.outer(moved, moved)
         values, vectors = np.linalg.eigh(whole)
@@ -317,18 +317,16 @@ class CompletedFeatures(IncompleteRowsMap):
 
     def _step(self, sums: AnyArray, weight: float) -> tuple[Array, Array]:
         """From the mean of the map to that of the rows, and to that of completed rows, (d,) each."""
-        seen = self.covariance - self._open(sums, weight)
-        back = np.linalg.inv(self._root)
-        values, vectors = np.linalg.eigh(back @ seen @ back.T)
-        if values[0] * weight < 0.5:  # not one row
-            weights = self._root @ vectors[:, 0] / self._scale
+        few = self.held(sums, weight) * weight < 0.5  # not one row
+        if few.any():
             names = self.columns or tuple(f"column {k}" for k in range(self.dim))
-            raise ValueError(
-                f"too few rows hold {names[int(np.argmax(np.abs(weights)))]}: what it has to do with the other columns "
-                "is not known"
-            )
+            raise ValueError(f"{names[int(np.argmax(few))]} holds nothing: its covariances are not known")
+        back = np.linalg.inv(self._root)
+        values, vectors = np.linalg.eigh(np.eye(self.dim) - back @ self._open(sums, weight) @ back.T)
         centred = self._products.row_mean_from_sums(self._own(sums), weight) - self.mean
-        return np.asarray(self.covariance @ np.linalg.solve(seen, centred)), np.asarray(centred)
+        # a direction of which less than a row is seen is taken to be seen so far
+        seen = vectors.T @ (back @ centred) / np.maximum(values, min(1.0 / weight, 1.0))
+        return np.asarray(self._root @ (vectors @ seen)), np.asarray(centred)
 
     def seen_share(self, sums: AnyArray, weight: float) -> float:
         return float(self._shares(sums, weight).min())
@@ -340,7 +338,7 @@ class CompletedFeatures(IncompleteRowsMap):
     def contrast_variances(self, contrasts: Array, sums: AnyArray, weight: float) -> tuple[Array, Array]:
         S = self.covariance
         told = self._information(sums, weight).solve(S @ contrasts @ S, _ERRORS)
-        means = S @ np.linalg.solve(S - self._open(sums, weight), S)
+        means = S @ np.linalg.pinv(S - self._open(sums, weight), hermitian=True) @ S
         return np.asarray(2.0 * np.sum(contrasts * told, axis=(1, 2))), np.asarray(means)
 
     def precision_from_sums(self, sums: AnyArray, weight: float) -> Array:

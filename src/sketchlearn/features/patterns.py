@@ -13,7 +13,10 @@ from sketchlearn.arrays import Array, Flags, Index, Ints
 
 _TABLE = 2**24  # numbers that gains may take: 128 MB
 _UNIT = 64  # of weighted rows, counts are multiples of the average weight over this
-_FEWEST = 2000  # rows with these patterns of which some gaps are filled or made: shares are right to half of one
+_FEWEST, _MOST = (
+    500,
+    2000,
+)  # rows with these patterns of which some gaps are filled or made: shares are right to half of one
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +69,17 @@ class Patterns:
         >>> from sketchlearn.features.patterns import Patterns
         >>> half = Patterns(np.array([[True, True], [True, False]]), np.array([1, 1]))
         >>> half.with_held(np.array([1.0, 0.75])).counts.tolist()
-        [500, 1500]
+        [125, 375]
         """
         if (np.abs(self.weights @ self.there - shares) < 1e-12).all():
             return self
         each = -(-_FEWEST // int(self.counts.sum()))
         found = Patterns(self.there, self.counts * each)
-        units = np.repeat(found.there, found.counts, axis=0) if each > 1 else found._rows(_FEWEST)
+        units = (
+            np.repeat(found.there, found.counts, axis=0)
+            if each > 1
+            else found._rows(min(_MOST, int(found.counts.sum())))
+        )
         random = np.random.default_rng(0)  # which of them does not matter, and results must not differ
         for held, share in zip(units.T, shares, strict=True):
             more = int(np.rint(share * len(held))) - int(held.sum())
