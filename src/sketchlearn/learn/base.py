@@ -321,7 +321,8 @@ class SketchEstimator(DeclaredParameters, ABC):
     @property
     def _missing(self) -> str | None:
         """How a map that is designed treats entries that are missing; None if none may be."""
-        return getattr(self, "missing", None)
+        asked = getattr(self, "missing", None)
+        return asked if asked in ("em", "pairs") else None  # others say what predictions do
 
     def _takes_missing(self) -> bool:
         """Whether rows may hold NaN for entries that are missing."""
