@@ -26,6 +26,7 @@ _MEMORY = 20  # steps that are mixed
 _LONGER = 3.0  # a step so much longer than the one before starts anew, with half of each step
 _TABLE = 2**20  # numbers of the gains that steps are made with: a tenth of a second for each step
 _LEAST = 0.1  # of the variance of a direction is left by one step
+_ROWS_PER_COLUMN = 3  # that hold any two columns: with 1.9 an EM has no end but a singular covariance, with 6.8 it has
 _WEIGHT_UNIT = 2.0**16
 
 
@@ -49,7 +50,7 @@ def pilot_moments(rows: Array, weights: Array | None, patterns: Patterns) -> tup
     whole = None if weights is None else np.rint(weights * (_WEIGHT_UNIT / weights.mean())).astype(np.int64)
     total = float(n if whole is None else whole.sum())
     mean, covariance = _of_columns(rows, np.ones(n) if weights is None else weights)
-    least = FLOOR * np.diag(covariance)
+    least, constant = FLOOR * np.diag(covariance), np.nanmin(rows, axis=0) == np.nanmax(rows, axis=0)
     close = _CLOSE * np.sqrt(d * (d + 1) / n)  # of n normal rows the error has about this Frobenius norm
     gaps = int((~patterns.there).sum(1).mean() * d) + 1
     some = patterns.some(
@@ -63,6 +64,7 @@ def pilot_moments(rows: Array, weights: Array | None, patterns: Patterns) -> tup
         moved, change = phi.step(phi.sum_rows(rows, whole).sums, total, _ROUGH)
         root = np.asarray(np.linalg.cholesky(covariance), np.float64)
         change = change - np.outer(moved, moved) + _whitened(np.diag(least), root)
+        change[constant], change[:, constant] = 0.0, 0.0  # they stay as they are, apart from the others
         length = float(np.hypot(np.linalg.norm(moved), np.linalg.norm(change)))
         if length < close:
             break
@@ -79,7 +81,6 @@ def pilot_moments(rows: Array, weights: Array | None, patterns: Patterns) -> tup
         scale = np.sqrt(np.diag(covariance))
         lowest = float(np.linalg.eigvalsh(covariance / np.outer(scale, scale))[0])
         covariance = (covariance + covariance.T) / 2.0 + np.diag(max(FLOOR - lowest, 0.0) * scale**2)
-        least = FLOOR * np.diag(covariance)
     return mean, covariance
 
 
@@ -111,12 +112,12 @@ def check_pilot(rows: Array) -> None:
     d, there = rows.shape[1], (~np.isnan(rows)).astype(np.float64)
     together = there.T @ there
     i, j = np.unravel_index(int(np.argmin(together)), together.shape)
-    if together[i, j] > d + 1:
+    if together[i, j] >= _ROWS_PER_COLUMN * d:
         return
     hold = f"hold column {i}" if i == j else f"hold both column {i} and column {j}"
     raise InputError(
-        f"{int(together[i, j])} of {len(rows)} pilot rows {hold}, and for {d} columns {d + 2} are needed: design from "
-        "more rows, leave out such columns, or use ",
+        f"{int(together[i, j])} of {len(rows)} pilot rows {hold}, and for {d} columns {_ROWS_PER_COLUMN * d} are "
+        "needed: design from more rows, leave out such columns, or use ",
         Option("missing", "pairs"),
     )
 
@@ -127,7 +128,7 @@ def _of_columns(rows: Array, weights: Array) -> tuple[Array, Array]:
     mass = weights @ there
     mean = (weights @ np.where(there, rows, 0.0)) / mass
     variance = (weights @ np.where(there, (rows - mean) ** 2, 0.0)) / mass
-    # a column that is constant in the pilot: what its digits can't tell
+    # a column that is constant in the pilot has no unit: its value is one that fits what may come, and digits are left
     constant = np.nanmin(rows, axis=0) == np.nanmax(rows, axis=0)
-    unseen = (FLOOR * np.where(mean == 0.0, 1.0, np.abs(mean))) ** 2
+    unseen = np.where(mean == 0.0, 1.0, mean) ** 2
     return mean, np.diag(np.where(constant, unseen, variance))
