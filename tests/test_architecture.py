@@ -63,7 +63,7 @@ def test_every_public_name_has_a_runnable_example():
 
 
 MAPS = ("FeatureMap", "CharacteristicMap", "SecondMomentMap", "FourierFeatures", "QuadraticFeatures", "QuarticFeatures",
-        "EmbeddedFeatures", "PairwiseFeatures", "SplitFeatures")  # fmt: skip
+        "EmbeddedFeatures", "PairwiseFeatures", "CompletedFeatures", "SplitFeatures")  # fmt: skip
 
 
 def test_nobody_asks_for_the_class_of_a_map():

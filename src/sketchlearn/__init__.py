@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         SourceError,
     )
     from sketchlearn.features import (
+        CompletedFeatures,
         EmbeddedFeatures,
         Encoder,
         FeatureMap,
@@ -88,13 +89,12 @@ _ROOMS = {
     "engines.follow": "follow",
     "exceptions": "BudgetError DuplicateRowsError DataWarning IncompatibleSketchError InputError LedgerFileError "
     "MissingPackageError ModelFileError SketchFileError SourceError",
-    "features": "EmbeddedFeatures Encoder FeatureMap FourierFeatures PairwiseFeatures Projection QuadraticFeatures "
-    "QuarticFeatures",
+    "features": "CompletedFeatures EmbeddedFeatures Encoder FeatureMap FourierFeatures PairwiseFeatures Projection "
+    "QuadraticFeatures QuarticFeatures",
     "learn": "CompressiveAnomalyDetector CompressiveCCA CompressiveClassifier CompressiveDictionaryLearning "
-    "CompressiveGaussianMixture "
-    "CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA CompressiveMixtureRegressor CompressiveNMF "
-    "CompressivePCA CompressiveLinearRegression CompressiveSpectralClustering CompressiveStableMixture "
-    "CompressiveSubspaces CompressiveVerifier",
+    "CompressiveGaussianMixture CompressiveICA CompressiveKMeans CompressiveKMedians CompressiveLDA "
+    "CompressiveMixtureRegressor CompressiveNMF CompressivePCA CompressiveLinearRegression "
+    "CompressiveSpectralClustering CompressiveStableMixture CompressiveSubspaces CompressiveVerifier",
     "models": "Model",
     "models.loading": "load",
     "privacy": "Ledger PrivacyRecord privatize",
@@ -107,12 +107,11 @@ _ROOMS = {
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Accumulator", "BudgetError", "Comparison", "CompressiveAnomalyDetector", "CompressiveCCA", "CompressiveClassifier",
-    "CompressiveDictionaryLearning", "CompressiveGaussianMixture", "CompressiveICA", "CompressiveKMeans",
-    "CompressiveKMedians", "CompressiveLDA",
-    "CompressiveLinearRegression", "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA",
-    "CompressiveSpectralClustering", "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier",
-    "DataWarning", "DetectionErrors",
+    "Accumulator", "BudgetError", "Comparison", "CompletedFeatures", "CompressiveAnomalyDetector", "CompressiveCCA",
+    "CompressiveClassifier", "CompressiveDictionaryLearning", "CompressiveGaussianMixture", "CompressiveICA",
+    "CompressiveKMeans", "CompressiveKMedians", "CompressiveLDA", "CompressiveLinearRegression",
+    "CompressiveMixtureRegressor", "CompressiveNMF", "CompressivePCA", "CompressiveSpectralClustering",
+    "CompressiveStableMixture", "CompressiveSubspaces", "CompressiveVerifier", "DataWarning", "DetectionErrors",
     "Discrepancy", "DuplicateRowsError", "EmbeddedFeatures", "Encoder", "FeatureMap", "FourierFeatures",
     "IncompatibleSketchError", "Independence", "InputError", "Ledger", "LedgerFileError", "MissingPackageError",
     "Mixture", "Model", "ModelFileError", "PairwiseFeatures", "PrivacyRecord", "Projection", "QuadraticFeatures",

@@ -229,13 +229,14 @@ def test_classes_and_targets_are_predicted_as_they_are(run, tmp_path):
     np.testing.assert_allclose(targets, X[:, 0] * 0.25, atol=1e-6)
 
 
-def test_rows_with_missing_entries(tmp_path, run):
+@pytest.mark.parametrize("how", ["pairs", "em"])
+def test_rows_with_missing_entries(how, tmp_path, run):
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(3000, 1)) + 0.5 * rng.normal(size=(3000, 3))
     lines = [",".join("" if rng.random() < 0.2 else f"{v:.6f}" for v in row) for row in rows]
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,c", *lines]) + "\n")
     map_, sketch, model = (tmp_path / name for name in ("map.json", "rows.sketch", "model.json"))
-    options = ["--task", "regression", "--missing", "pairs", "-o", map_]
+    options = ["--task", "regression", "--missing", how, "-o", map_]
     assert run("design", tmp_path / "rows.csv", *options)[0] == 0
     assert run("sketch", tmp_path / "rows.csv", "--features", map_, "-o", sketch)[0] == 0
     assert sl.load(sketch).count == 3000
@@ -247,6 +248,17 @@ def test_rows_with_missing_entries(tmp_path, run):
     code, _, err = run("design", tmp_path / "rows.csv", "--missing", "median", "-o", map_)
     assert code != 0
     assert "--missing median needs --encode" in err
+    bounds = ["--lower=-9,-9,-9", "--upper", "9,9,9"]
+    code, out, err = run("design", tmp_path / "rows.csv", *options, *bounds)
+    if how == "em":
+        assert code == 0
+        assert "exact sums" in out.decode()
+        assert sl.load(map_).radius == pytest.approx(9 * 3**0.5)
+        code, _, err = run("design", *bounds, *options)
+        assert "fills gaps as a sample of rows says: give one, or use --missing pairs" in err
+    else:
+        assert "give either data or both --lower and --upper" in err
+    assert code != 0
 
 
 def test_a_model_is_a_start(folder, tmp_path, run):

@@ -86,6 +86,7 @@ def test_other_maps(engine):
         PHI.redrawn(structure="gr2", quantized=True),
         PHI.redrawn(features_per_row=25),
         sl.QuarticFeatures.draw(dim=4, size=10),
+        sl.design(few, task="pca", missing="em", bounds=(few.min(0), few.max(0))),
     ):
         assert sl.sketch(few, phi, engine=engine).to_bytes() == sl.sketch(few, phi).to_bytes()
     # no grid: the processor sums, to the same promise

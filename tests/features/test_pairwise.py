@@ -137,11 +137,11 @@ def test_what_can_not_be_done_is_said():
         phi.with_projection(sl.Projection.draw(dim=20, size=5))
     with pytest.raises(ValueError, match="missing='pairs' is for the tasks pca, regression, cca"):
         sl.design(rows(), task="kmeans", missing="pairs")
-    with pytest.raises(ValueError, match="missing='mean': choose 'pairs'"):
+    with pytest.raises(ValueError, match="missing='mean': choose 'em', 'pairs'"):
         sl.design(rows(), task="pca", missing="mean")
     with pytest.raises(ValueError, match="leave out size"):
         sl.design(rows(), task="pca", missing="pairs", size=4)
-    with pytest.raises(ValueError, match="missing must be 'pairs' or None"):
+    with pytest.raises(ValueError, match="missing must be 'em', 'pairs' or None"):
         sl.CompressivePCA(missing="drop").fit(rows())
     with pytest.raises(ValueError, match="NaN"):
         sl.CompressivePCA(1).fit(rows())

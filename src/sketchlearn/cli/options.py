@@ -74,10 +74,10 @@ Where = Annotated[
 ]
 Encode = Annotated[bool, option("Fill missing numbers and turn categories into indicator columns.", "--encode")]
 Missing = Annotated[
-    Literal["mean", "median", "error", "pairs"] | None,
+    Literal["mean", "median", "error", "em", "pairs"] | None,
     option(
-        "What to do with missing numbers. With --encode: mean (the default), median or error. For pca, regression and "
-        "cca: pairs, to learn from the pairs of entries that are there.",
+        "What to do with missing numbers. With --encode: mean (the default), median or error. For pca, regression, "
+        "cca and nmf: em, to learn what an EM on the rows would, or pairs, from the pairs of entries that are there.",
         "--missing",
     ),
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sketchlearn.cli.outputs import note, usage, warnings_as_notes
-from sketchlearn.designs.front import design_source
+from sketchlearn.designs.front import Bounds, design_source
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.files import sealed
@@ -28,20 +28,22 @@ def designed(
     projection: int | None = None,
     encoder: Encoder | None = None,
     missing: str | None = None,
+    bounds: Bounds | None = None,
 ) -> FeatureMap:
     """A feature map from a pilot of the rows."""
     with warnings_as_notes():
         return design_source(
             source, n_components=components, task=task, seed=seed, standardize=standardize or None,
-            projection=projection, encoder=encoder, missing=missing,
+            projection=projection, encoder=encoder, missing=missing, bounds=bounds,
         )  # fmt: skip
 
 
-def missing_pairs(missing: str | None, encode: bool) -> str | None:
+def missing_in_map(missing: str | None, encode: bool) -> str | None:
     """What `--missing` asks of the map; the rest is for the encoder."""
-    if missing is not None and encode == (missing == "pairs"):
+    of_map = missing in ("em", "pairs")
+    if missing is not None and encode == of_map:
         raise usage(f"--missing {missing} {'has no effect with' if encode else 'needs'} --encode")
-    return missing if missing == "pairs" else None
+    return missing if of_map else None
 
 
 def fitted_encoder(

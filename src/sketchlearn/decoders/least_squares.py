@@ -29,6 +29,10 @@ _PAIRS = (
     "The coefficients come from the pairs of entries that are there. They are right if entries are missing "
     "independently of all values. The standard errors assume that columns miss entries independently of each other."
 )
+_COMPLETED = (
+    "The coefficients are those of an EM on the rows, up to what one step from its result on the pilot leaves. They "
+    "are right if entries are missing independently of what they would be, given those that are there"
+)
 _EXACT = "The sketch holds all products of columns, so these are the coefficients of least squares on the rows"
 
 
@@ -36,6 +40,7 @@ class _Fit(NamedTuple):
     """Coefficients (t, p), their variances over that of the noise, and what they explain of the total.
 
     `rounding` is what rounding of the moments may do to the coefficients (t, p) and to what is explained (t,).
+    `inverse` is what the covariances with the targets are multiplied by to get coefficients (p, p).
     """
 
     coefficients: Array
@@ -45,6 +50,7 @@ class _Fit(NamedTuple):
     rank: int
     pull: Array | None
     rounding: tuple[Array, Array] | None = None
+    inverse: Array | None = None
 
 
 @decoder
@@ -92,14 +98,12 @@ def decode_regression(
     chosen = alpha == "auto"
     ridge = 0.0 if chosen else float(alpha) / float(sketch.count)
     mean = phi.row_mean_from_sums(sketch.sums, weight)
-    spread = second = pairs = None
+    spread = second = pairs = gaps = None
     if phi.is_exact:
         moments = full_matrix(phi, phi.centred_mean_from_sums(sketch.sums, weight))
         spread = np.sqrt(np.maximum(np.diag(moments)[x], 0.0))
         if not fit_intercept:
-            if getattr(phi, "center", None) is not None:
-                raise ValueError("without an intercept the rows must be sketched about the origin: no center")
-            moments = full_matrix(phi, phi.mean_from_sums(sketch.sums, weight))
+            moments = full_matrix(phi, phi.about_origin_from_sums(sketch.sums, weight))
         shares = phi.shares(sketch.sums, weight)
         if shares is not None and few is None:
             place = mean[x] if fit_intercept else np.zeros(len(x))
@@ -109,6 +113,7 @@ def decode_regression(
             noise = phi.precision_from_sums(sketch.sums, weight)[x]
             least = unresolved(phi, sketch.sums, weight)[x]
             fit = _from_matrix(moments, noise, least, x, t, ridge, few, count)
+            gaps = _of_gaps(phi, sketch, fit, x, t, mean, fit_intercept)
     else:
         second = _second_moment(sketch, phi, few, fit_intercept, second_moment_decoder, rng)
         fit = _from_components(second, x, t, ridge, few)
@@ -119,6 +124,9 @@ def decode_regression(
     errors, constant = np.full(coef.shape, np.nan), np.full(len(t), np.nan)
     if pairs is not None:
         errors, constant = pairs.errors, pairs.constants
+    elif gaps is not None:
+        wider = np.sqrt(count / freedom) if freedom > 0 else np.nan
+        errors, constant = gaps[0] * wider, gaps[1] * wider
     elif fit.errors is not None and fit.pull is not None:
         errors = np.sqrt(variance[:, None] * fit.errors)
         constant = np.sqrt(variance * (1.0 / count + float(mean[x] @ fit.pull @ mean[x])))
@@ -128,7 +136,8 @@ def decode_regression(
     # generalised cross-validation, of the constant alone too (Golub, Heath and Wahba 1979)
     again = 1.0 - (1.0 - r2) * ((count - 1.0) / freedom) ** 2 if freedom > 0 else np.full(len(t), np.nan)
     left = float(np.mean(rest / np.where(fit.total > 0, fit.total, 1.0)))
-    code, verdict = _judged(fit, rest, count, freedom, few, [names[i] for i in x])
+    said_of = _EXACT if gaps is None else _COMPLETED
+    code, verdict = _judged(fit, rest, count, freedom, few, [names[i] for i in x], said_of)
     how: tuple[Any, ...] = ("exact", float("nan"), float("nan"), 0, ())
     if second is not None:
         how = second.decoder, second.noise_floor, second.ratio, second.iterations, second.trace
@@ -153,7 +162,7 @@ def decode_regression(
 
 
 def _judged(
-    fit: _Fit, rest: Array, count: float, freedom: float, few: int | None, names: Sequence[str]
+    fit: _Fit, rest: Array, count: float, freedom: float, few: int | None, names: Sequence[str], what: str
 ) -> tuple[Code, str]:
     """The verdict of a regression on exact moments that leaves this variance of so many rows."""
     if few is None and fit.rank < len(names):
@@ -165,7 +174,39 @@ def _judged(
     if doubt:
         return Code.UNDETERMINED, f"Not certified. {doubt}"
     of = "" if few is None else f", for {counted(fit.rank, 'principal component')}"
-    return Code.RELIABLE, f"Reliable. {_EXACT}{of}."
+    return Code.RELIABLE, f"Reliable. {what}{of}."
+
+
+def _of_gaps(
+    phi: SecondMomentMap, sketch: Sketch, fit: _Fit, x: Index, t: Index, mean: Array, centred: bool
+) -> tuple[Array, Array] | None:
+    """Standard errors of coefficients (t, p) and constants (t,) where rows miss entries; None where errors are known.
+
+    By the delta method: a coefficient moves with the covariances by ``h' dS g``, where h is its row of the inverse and
+    g is 1 for the target and minus the coefficients for the predictors; a constant by ``g' dm - m_x' db``.  Without a
+    constant the moments about the origin also move with the means, by ``h' (dm m' + m dm') g``.
+    """
+    if fit.inverse is None:
+        return None
+    d, p = phi.dim, len(x)
+    rows = np.zeros((p + 1, d))
+    rows[:p, x] = fit.inverse
+    rows[p, x] = mean[x] @ fit.inverse
+    errors, constants = np.empty(fit.coefficients.shape), np.empty(len(t))
+    for k, target in enumerate(t.tolist()):
+        g = np.zeros(d)
+        g[x], g[target] = -fit.coefficients[k], 1.0
+        both = rows[:, :, None] * g
+        found = phi.contrast_variances((both + np.swapaxes(both, 1, 2)) / 2.0, sketch.sums, float(sketch.weight))
+        if found is None:
+            return None
+        variances, means = found
+        if not centred:
+            with_means = (mean @ g) * rows + (rows @ mean)[:, None] * g
+            variances = variances + np.sum((with_means @ means) * with_means, axis=1)
+        errors[k] = np.sqrt(np.maximum(variances[:p], 0.0) / sketch.effective_count)
+        constants[k] = np.sqrt(max(float(variances[p] + g @ means @ g), 0.0) / sketch.effective_count)
+    return errors, constants
 
 
 def _of_pairs(penalties: Array, chosen: bool) -> str:
@@ -246,7 +287,7 @@ def _from_matrix(
     explained = 2.0 * np.sum(coef * B, 0) - np.sum(coef * (A @ coef), 0)
     pull = (H @ A @ H if penalised else H) / count
     errors = np.maximum(np.diag(pull), 0.0)[None, :].repeat(len(t), 0)
-    return _Fit(coef.T, errors, explained, total, rank, pull, rounding)
+    return _Fit(coef.T, errors, explained, total, rank, pull, rounding, H)
 
 
 def _collinear(rank: int, predictors: int) -> str:

@@ -21,6 +21,7 @@ from sketchlearn.designs.spread import column_units, standard_units, unlike, war
 from sketchlearn.exceptions import InputError, Option, warn
 from sketchlearn.features.adapted import AdaptedFeatures
 from sketchlearn.features.base import FeatureMap
+from sketchlearn.features.completed import CompletedFeatures
 from sketchlearn.features.encoder import Encoder
 from sketchlearn.features.fourier import FourierFeatures
 from sketchlearn.features.pairwise import PairwiseFeatures
@@ -29,7 +30,7 @@ from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.radial import RadialLaw
 from sketchlearn.sources.base import Source
-from sketchlearn.sources.pilot import PILOT_ROWS
+from sketchlearn.sources.pilot import pilot_rows
 from sketchlearn.words import counted
 
 _PLAIN: tuple[str, bool, int | None] = ("dense", False, None)  # how frequencies are drawn: one by one, whole
@@ -71,6 +72,10 @@ def design(
     sample: Any = ..., *, task: Quadratic, missing: Literal["pairs"], **asked: Unpack[Asked]
 ) -> PairwiseFeatures: ...
 @overload
+def design(
+    sample: Any = ..., *, task: Quadratic, missing: Literal["em"], **asked: Unpack[Asked]
+) -> CompletedFeatures: ...
+@overload
 def design(sample: Any = ..., *, task: str, missing: str | None = ..., **asked: Unpack[Asked]) -> FeatureMap: ...
 def design(
     sample: Any = None,
@@ -103,7 +108,8 @@ def design(
     Parameters
     ----------
     sample : array (n, d), frame, path, or anything that :func:`sketchlearn.sketch` reads, optional
-        Some rows; a thousand are enough. If there are more than 2000, 2000 are drawn at random.
+        Some rows; a thousand are enough. If there are more than 2000 (20 000 with ``missing="em"``), so many are
+        drawn at random.
     n_components : int
         The largest number of components that you will ask for.
     task : {"kmeans", "kmedians", "gmm", "stable", "monitoring", "pca", "regression", "cca", "nmf", \
@@ -150,9 +156,11 @@ def design(
         labels, densities and tests, but no centres in the original columns.
     sample_weight : array (n,), optional
         Weights of the rows of an array or frame.
-    missing : {"pairs"}, optional
+    missing : {"em", "pairs"}, optional
         Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"``, ``"cca"`` and
-        ``"nmf"``. Models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
+        ``"nmf"``. ``"em"`` gives what an EM algorithm on the rows gives: gaps are filled as the sample says, and models corrected
+        for it (:class:`sketchlearn.CompletedFeatures`). With `bounds` as well, sums are exact. ``"pairs"`` needs no
+        sample: models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
     previous : model, estimator or Mixture, optional
         For ``task="gmm"``: an earlier mixture of these columns, instead of a sample, also one that scikit-learn learned
         from a sample. Frequencies then have the width and shape of each of its components
@@ -191,7 +199,7 @@ def design(
                 "previous is instead of a sample, and combines with n_components, size, covariance_type and seed"
             )
         return _second(previous, task, k, covariance_type, seed, m)
-    rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing is not None)
+    rows = _Rows(None) if sample is None else _pilot(sample, sample_weight, seed, encoder, missing)
     request = Request(
         task, k, seed, rows.rows, m, bounds, dim, scale, radial, covariance_type, rows.weights, standardize, rows.box,
         missing,
@@ -322,11 +330,12 @@ def design_source(
     projection: int | Projection | None = None,
     encoder: Encoder | None = None,
     missing: str | None = None,
+    bounds: Bounds | None = None,
 ) -> FeatureMap:
     """The map for rows that are open already (with `encoder`, if there is one), from a pilot of them.
 
     `source`: of which a pilot is taken; a stream that can be read once keeps it for the pass. `n_components`, `task`,
-    `seed`, `standardize`, `projection`, `encoder`, `missing`: see :func:`design`.
+    `seed`, `standardize`, `projection`, `encoder`, `missing`, `bounds`: see :func:`design`.
 
     Examples
     --------
@@ -337,8 +346,9 @@ def design_source(
     True
     """
     check_missing(missing, task, projection is not None or standardize or encoder is not None)
-    rows, weights, box = source.pilot(PILOT_ROWS, seed, missing is not None)
-    if len(rows) < min(n_components, PILOT_ROWS):
+    most = pilot_rows(missing)
+    rows, weights, box = source.pilot(most, seed, missing is not None)
+    if len(rows) < min(n_components, most):
         raise InputError(
             f"a design for {counted(n_components, 'component')} needs at least as many valid rows, but the data has "
             f"{len(rows)}: ask for fewer components with ",
@@ -346,7 +356,15 @@ def design_source(
         )
     phi = design_request(
         Request(
-            task, n_components, seed, rows, weights=weights, standardize=standardize, looked_at=box, missing=missing
+            task,
+            n_components,
+            seed,
+            rows,
+            bounds=bounds,
+            weights=weights,
+            standardize=standardize,
+            looked_at=box,
+            missing=missing,
         ),
         source.names if source.names and len(source.names) == rows.shape[1] else None,
         indicators=None if encoder is None else encoder.indicators,
@@ -366,44 +384,45 @@ def check_missing(missing: str | None, task: str, prepared: bool = False) -> Non
     """Refuse what can't be done with rows that miss entries."""
     if missing is None:
         return
-    if missing != "pairs":
-        raise ValueError(f"missing={missing!r}: choose 'pairs' or None")
+    if missing not in ("em", "pairs"):
+        raise ValueError(f"missing={missing!r}: choose 'em', 'pairs' or None")
     if not find(task).missing:
         able = ", ".join(name for name in tasks() if find(name).missing)
         raise InputError(
-            Option("missing", "pairs"), f" is for the tasks {able}; for {task} use ",
+            Option("missing", missing), f" is for the tasks {able}; for {task} use ",
             Option("encoder", "sl.Encoder.fit(sample)", code=True),
         )  # fmt: skip
     if prepared:
-        raise ValueError("missing='pairs' can't be combined with a projection, standardize or an encoder")
+        raise ValueError(f"missing={missing!r} can't be combined with a projection, standardize or an encoder")
 
 
 def _pilot(
-    sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None, missing: bool
+    sample: Any, sample_weight: npt.ArrayLike | None, seed: int, encoder: Encoder | None, missing: str | None
 ) -> _Rows:
     """The pilot of any rows, and the names of their columns."""
     from sketchlearn.sources.pilot import choose, is_source
 
+    most = pilot_rows(missing)
     frame = encoder is not None and (hasattr(sample, "columns") or hasattr(sample, "schema"))
-    large = hasattr(sample, "tocsr") and sample.shape[0] > PILOT_ROWS  # made dense block by block
+    large = hasattr(sample, "tocsr") and sample.shape[0] > most  # made dense block by block
     if (is_source(sample) and not frame) or large:
         from sketchlearn.sources import Selection, open_source
 
         if sample_weight is not None and not large:
             raise ValueError("sample_weight is for rows in memory: sl.read(..., weight_column=...) reads weights")
         source = open_source(sample, Selection.of(encoder=encoder, sample_weight=sample_weight))
-        rows, weights, box = source.pilot(PILOT_ROWS, seed, missing)
+        rows, weights, box = source.pilot(most, seed, missing is not None)
         return _Rows(rows, weights, source.names if source.names and len(source.names) == rows.shape[1] else None, box)
     names: list[str] | None
     if encoder is not None:
         rows, names = encoded_rows(as_table(sample), encoder), list(encoder.names)
     else:
-        rows, names = checked_rows(sample, missing), _column_names(sample)
+        rows, names = checked_rows(sample, missing is not None), _column_names(sample)
     own = None if sample_weight is None else np.asarray(sample_weight, np.float64)
     if own is not None and (own.shape != (len(rows),) or not (own >= 0).all() or not np.isfinite(own).all()):
         raise ValueError(f"sample_weight must hold {len(rows)} non-negative numbers, got shape {own.shape}")
     box = None
-    if own is not None or len(rows) > PILOT_ROWS:
+    if own is not None or len(rows) > most:
         rows, own, box = choose(rows, own, seed, missing)
     return _Rows(rows, own, names, box)
 

@@ -26,16 +26,22 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchlearn.arrays import Array
+from sketchlearn.designs.completed import check_pilot, pilot_moments
 from sketchlearn.designs.request import Request, register_design
-from sketchlearn.exceptions import PUBLIC, InputError
+from sketchlearn.exceptions import PUBLIC, InputError, Option
+from sketchlearn.features.completed import CompletedFeatures
 from sketchlearn.features.pairwise import PairwiseFeatures
+from sketchlearn.features.patterns import Patterns
 from sketchlearn.features.quadratic import QuadraticFeatures
 from sketchlearn.features.second_moment import SecondMomentMap
+from sketchlearn.sources.pilot import PILOT_ROWS
 
 SIZE = 8
 """Features per component and column."""
 ALL_PRODUCTS = {"task": "regression", "n_components": 1, "size": None}
 """What to ask for where a model is learned from the moments of few columns, whose units don't matter then."""
+_PATTERNS = 2000  # of gaps, kept in the map: a bit per column each, less than the sums from sixteen columns on
+_PILOT_WORK = 2e10  # rows of the pilot times columns cubed: 20 000 rows of 100 columns take half a minute to complete
 _EXACT_COLUMNS = 5000  # all products are kept up to here: 100 MB, and 15 s for their eigenvectors
 _RELEASED_COLUMNS = 511  # the same with public bounds: noise of a matrix takes seconds
 _ORTHOGONAL_COLUMNS = 2048  # bases up to here take seconds to draw
@@ -159,12 +165,52 @@ def design_pairwise(
     return phi, f"all {phi.size} products of {d} columns, each from the rows that hold both; {origin}"
 
 
+def design_completed(
+    sample: npt.ArrayLike,
+    *,
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    weights: Array | None = None,
+) -> tuple[CompletedFeatures, str]:
+    """All products of columns of rows that miss entries (NaN), completed as the sample says, and why.
+
+    With `bounds` completed rows are clipped to the ball about them, and sums are exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchlearn.designs.pca import design_completed
+    >>> rows = np.random.default_rng(0).normal(size=(100, 2))
+    >>> rows[:20, 0] = np.nan
+    >>> design_completed(rows, bounds=([-5.0, -5.0], [5.0, 5.0]))[0]
+    CompletedFeatures(dim=2, size=3, radius=7.07107)
+    """
+    d, _, radius, _ = _place(sample, None, None, weights, missing=True)
+    rows = np.asarray(sample, np.float64)
+    center, exact = None, ""
+    if bounds is not None:
+        _, center, radius, _ = _place(None, d, bounds, None)
+        exact = f"; clipped to distance {radius:.6g} from the middle of the bounds, exact sums"
+    check_pilot(rows)
+    step = max(1, len(rows) // max(PILOT_ROWS, int(_PILOT_WORK / d**3)))
+    rows, weights = rows[::step], None if weights is None else weights[::step]
+    patterns = Patterns.of(rows, weights).some(_PATTERNS)
+    phi = CompletedFeatures.draw(*pilot_moments(rows, weights, patterns), patterns, center=center, radius=radius)
+    return phi, f"all {phi.size} products of {d} columns, gaps filled as {len(rows)} pilot rows say{exact}"
+
+
 def _from_request(request: Request) -> tuple[SecondMomentMap, str]:
     request.refuse("scale", "radial", why="has no scale and no radial law")
     request.refuse("covariance_type", why="has no covariance_type")
     if request.missing is not None:
         request.refuse("size", why="with missing entries sketches all products of columns: leave out size")
         rows, weights = (None, None) if request.sample is None else request.weighted()
+        if request.missing == "em":
+            if rows is None:
+                raise InputError(
+                    Option("missing", "em"), " fills gaps as a sample of rows says: give one, or use ",
+                    Option("missing", "pairs"),
+                )  # fmt: skip
+            return design_completed(rows, bounds=request.bounds, weights=weights)
         return design_pairwise(rows, dim=request.dim, bounds=request.bounds, weights=weights)
     design = design_pca if request.task == "pca" else design_regression
     rows, weights = (None, None) if request.sample is None else request.weighted()

@@ -32,8 +32,8 @@ class Request:
         Pilot rows and their weights.
     standardize : bool or None
         Columns count in units of their spread; None leaves it to the task.
-    missing : {"pairs"} or None
-        Rows may miss entries (NaN), and what is learned comes from the pairs that are there.
+    missing : {"em", "pairs"} or None
+        Rows may miss entries (NaN); see :func:`sketchlearn.design`.
     looked_at : tuple of array (d,) or None
         Smallest and largest values of all rows that the pilot was chosen from, if there were more.
     """
@@ -165,7 +165,7 @@ def register_design(
     outliers : bool
         Whether the user is warned of values far from all others.
     missing : bool
-        Whether it takes ``missing="pairs"``, for rows with missing entries.
+        Whether it takes ``missing="em"`` and ``"pairs"``, for rows with missing entries.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from sketchlearn.features.adapted import AdaptedFeatures
 from sketchlearn.features.base import FeatureMap, register
 from sketchlearn.features.characteristic import CharacteristicMap
+from sketchlearn.features.completed import CompletedFeatures
 from sketchlearn.features.embedded import EmbeddedFeatures
 from sketchlearn.features.encoder import Category, Encoder, Number
 from sketchlearn.features.fourier import FourierFeatures
@@ -27,9 +28,9 @@ from sketchlearn.features.second_moment import SecondMomentMap
 from sketchlearn.features.split import SplitFeatures
 
 __all__ = [
-    "AdaptedFeatures", "AdaptedLaw", "Category", "CauchyLaw", "CharacteristicMap", "DenseOperator", "EmbeddedFeatures",
-    "Encoder", "FeatureMap", "FoldedLaw", "FourierFeatures", "GaussianLaw", "HistogramFeatures", "LaplaceLaw",
-    "MaternLaw", "MixedLaw", "MonitoringFeatures", "MultiscaleLaw", "Number", "Operator", "PairwiseFeatures",
-    "Projection", "QuadraticFeatures", "QuarticFeatures", "RadialLaw", "SecondMomentMap", "SplitFeatures",
-    "WeightedLaw", "register", "register_law",
+    "AdaptedFeatures", "AdaptedLaw", "Category", "CauchyLaw", "CharacteristicMap", "CompletedFeatures", "DenseOperator",
+    "EmbeddedFeatures", "Encoder", "FeatureMap", "FoldedLaw", "FourierFeatures", "GaussianLaw", "HistogramFeatures",
+    "LaplaceLaw", "MaternLaw", "MixedLaw", "MonitoringFeatures", "MultiscaleLaw", "Number", "Operator",
+    "PairwiseFeatures", "Projection", "QuadraticFeatures", "QuarticFeatures", "RadialLaw", "SecondMomentMap",
+    "SplitFeatures", "WeightedLaw", "register", "register_law",
 ]  # fmt: skip

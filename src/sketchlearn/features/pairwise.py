@@ -27,10 +27,8 @@ import numpy.typing as npt
 
 from sketchlearn.arrays import AnyArray, Array
 from sketchlearn.features.base import register
-from sketchlearn.features.operator import Operator
-from sketchlearn.features.projection import Projection
 from sketchlearn.features.quadratic import QuadraticFeatures
-from sketchlearn.features.second_moment import SecondMomentMap
+from sketchlearn.features.second_moment import IncompleteRowsMap
 from sketchlearn.kernels import Plan
 
 _DIGITS = 2.0**-46  # relative rounding error of a second moment about the centre
@@ -38,7 +36,7 @@ _DIGITS = 2.0**-46  # relative rounding error of a second moment about the centr
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class PairwiseFeatures(SecondMomentMap):
+class PairwiseFeatures(IncompleteRowsMap):
     """All products of two columns for rows with missing entries (NaN); make one with :meth:`draw`.
 
     Decoders of the second moment (principal components, regression, canonical correlation, classifiers) take it as
@@ -70,7 +68,6 @@ class PairwiseFeatures(SecondMomentMap):
 
     kind: ClassVar[str] = "pairwise"
     array_axes: ClassVar[Mapping[str, int]] = {"center": 1}
-    takes_missing: ClassVar[bool] = True
     dim: int
     size: int
     radius: float | None = None
@@ -104,39 +101,7 @@ class PairwiseFeatures(SecondMomentMap):
             raise ValueError(f"{self.dim} columns have {phi.size} products, not {self.size}")
         return phi
 
-    def with_projection(self, projection: Projection | None) -> Self:
-        """Refused: a projection mixes columns, and of a row that misses one nothing would be left."""
-        if projection is not None:
-            raise ValueError("rows with missing entries can't be projected")
-        return super().with_projection(projection)
-
     # -- numbers -----------------------------------------------------------------------------
-
-    @property
-    def is_exact(self) -> bool:
-        return True
-
-    @property
-    def paired(self) -> bool:
-        return False
-
-    @property
-    def factors(self) -> Array:
-        return np.empty(0)
-
-    def direction_operator(self) -> Operator:
-        return self._both.direction_operator()
-
-    @property
-    def random_shape(self) -> tuple[int, ...]:
-        return 0, self.dim
-
-    @property
-    def random_dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.int8)
-
-    def draw_array(self) -> npt.NDArray[np.int8]:
-        return np.empty(self.random_shape, np.int8)
 
     @cached_property
     def _centre(self) -> Array:
@@ -250,9 +215,6 @@ class PairwiseFeatures(SecondMomentMap):
         S = np.where(present > 0, moment / np.where(present > 0, present, 1.0) + np.outer(m, m), np.nan)
         return S, present
 
-    def _triangle(self, matrix: Array) -> Array:
-        return np.asarray(matrix[np.triu_indices(self.dim)])
-
     def precision_from_sums(self, sums: AnyArray, weight: float) -> Array:
         """Rounding error to expect in the variance of each column: what can't be told from zero."""
         if self.radius is not None:
@@ -267,12 +229,6 @@ class PairwiseFeatures(SecondMomentMap):
         v = np.diag(S)
         variances = (np.outer(v, v) + S**2) / np.where(present > 0, present, 1.0)
         return np.nan_to_num(self._triangle(np.where(present > 0, variances, np.inf)), nan=1e300, posinf=1e300)
-
-    def release_variances(
-        self, sums: AnyArray, weight: float, sums_variance: npt.ArrayLike, weight_variance: float
-    ) -> Array:
-        """Refused: no release of such sums is known."""
-        raise TypeError("pairwise features have no private release")
 
     def impossible(self, sums: AnyArray, weight: int) -> str | None:
         found = self._both.impossible(sums, weight)

@@ -102,6 +102,7 @@ _HOMES = {
     "squares": "sketchlearn.kernels.quadratic",
     "products": "sketchlearn.kernels.quadratic",
     "present products": "sketchlearn.kernels.quadratic",
+    "completed products": "sketchlearn.kernels.completed",
     "embedded": "sketchlearn.kernels.embedded",
     "powers": "sketchlearn.kernels.quartic",
     "projected": "sketchlearn.kernels.projection",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchlearn.kernels import amp, atoms, hadamard, lloyd, nearest, pairs, projection, tiers, users
+from sketchlearn.kernels import amp, atoms, completed, hadamard, lloyd, nearest, pairs, projection, tiers, users
 from sketchlearn.kernels.plan import Plan, prepare
 
 
@@ -64,12 +64,15 @@ def _sums() -> None:
     squares: dict[str, Any] = {"center": center, "directions": directions, "bounds": np.full(3, 1e6)}
     integer, real = np.dtype(np.int64), np.dtype(np.float64)
     triangle = d * (d + 1) // 2
+    gaps: dict[str, Any] = {"center": center, "mean": center, "precision": np.eye(d), "units": np.ones(d)}
     plans = [
         Plan("fourier", d, (2, 3), integer, fourier),
         Plan("squares", d, (3 + d,), integer, squares, {"radius": 3.0, "second": 0}),
         Plan("squares", d, (2, 4 + d), real, squares, {"second": 0}),
         Plan("products", d, (triangle + d,), integer, {"center": center}, {"radius": 3.0}),
         Plan("products", d, (2, triangle + d + 1), real, {"center": center}),
+        Plan("completed products", d, (2 * triangle + 2 * d,), integer, gaps, {"radius": 3.0}),
+        Plan("completed products", d, (2, 2 * triangle + 2 * d + 1), real, gaps),
         Plan("powers", d, (9 + d,), integer, {**squares, "whitening": np.eye(d)}, {"radius": 3.0}),
     ]
     plans += _structured(d)
@@ -88,6 +91,7 @@ def _sums() -> None:
             summer.sum_rows(X, weights, True)
     person = np.zeros(3, np.uint64)
     users.chosen(person, users.row_hashes(np.zeros((3, 1)), person), 2)
+    completed.inverse(np.eye(2))
     pairs.add_large(np.ones((2, 4096)), np.ones((2, 4096)))
     for dtype in (np.float32, np.float64):
         projection.project(near.astype(dtype), center, np.ones(d), np.ones((d, 3)), 1.0)

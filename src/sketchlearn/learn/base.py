@@ -40,6 +40,7 @@ from sketchlearn.sketches.accumulator import invalid
 from sketchlearn.sketches.value import Sketch
 from sketchlearn.sketching import sketch as make_sketch
 from sketchlearn.sources import Selection, open_source
+from sketchlearn.sources.pilot import pilot_rows
 from sketchlearn.threads import limited
 
 _OF_ALL = ("solution_", "reliable_", "verdict_")
@@ -318,15 +319,16 @@ class SketchEstimator(DeclaredParameters, ABC):
             raise invalid(rows[number], number, where).placed(nowhere)
 
     @property
-    def _pairs(self) -> bool:
-        """Whether a map that is designed learns from the pairs of entries that are there."""
-        return getattr(self, "missing", None) == "pairs"
+    def _missing(self) -> str | None:
+        """How a map that is designed treats entries that are missing; None if none may be."""
+        asked = getattr(self, "missing", None)
+        return asked if asked in ("em", "pairs") else None  # others say what predictions do
 
     def _takes_missing(self) -> bool:
         """Whether rows may hold NaN for entries that are missing."""
         sketch = self.__dict__.get("sketch_")
         known = self.features if sketch is None else getattr(sketch, "features", None)
-        return self._pairs if known is None else bool(known.takes_missing)
+        return self._missing is not None if known is None else bool(known.takes_missing)
 
     def _encodes(self, X: Any, first: bool) -> bool:
         """Whether a frame goes through the encoder of the feature map."""
@@ -357,7 +359,7 @@ class SketchEstimator(DeclaredParameters, ABC):
         source = open_source(X, Selection.for_map(known, group_by=group_by))
         if known is not None or seed is None:
             return Rows(source, names=source.names)
-        sample = source.pilot(PILOT_ROWS, seed, self._pairs)
+        sample = source.pilot(pilot_rows(self._missing), seed, self._missing is not None)
         named = source.names is not None and len(source.names) == sample.rows.shape[1]
         return Rows(source, names=source.names if named else None, sample=sample)
 
@@ -392,9 +394,9 @@ class SketchEstimator(DeclaredParameters, ABC):
         size, few = self.sketch_size, getattr(self, "projection", None)
         if size is None:
             size = self.default_size(columns if few is None else few, rows.total if whole else None)
-        pilot = rows.pilot(seed, self._pairs)
-        own, missing = getattr(self, "standardize", None), "pairs" if self._pairs else None
-        asked = {"standardize": own, "missing": missing, "size": size, **self.design_request()}
+        pilot = rows.pilot(seed, self._missing)
+        own = getattr(self, "standardize", None)
+        asked = {"standardize": own, "missing": self._missing, "size": size, **self.design_request()}
         request = Request(sample=pilot.rows, weights=pilot.weights, seed=seed, looked_at=pilot.box, **asked)
         how: dict[str, Any] = {"designer": self._designed, "projection": few, "any_units": bool(own)}
         return design_request(request, rows.names, **how)

@@ -12,7 +12,7 @@ from sketchlearn.accepts import NOTHING, choice, whole
 from sketchlearn.arrays import Array
 from sketchlearn.decoders.noise import CHANCE
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
+from sketchlearn.learn.parameters import MISSING, estimator, learned, parameter
 from sketchlearn.learn.using import Transforms
 from sketchlearn.models.base import Model
 from sketchlearn.models.cca import CCAModel
@@ -74,7 +74,7 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     fewest_rows: ClassVar[int] = 2
     n_components: int | str | None = parameter(default=None, accepts=whole() | choice("auto") | NOTHING, kw_only=False)
-    missing: str | None = parameter(default=None, accepts=PAIRS)
+    missing: str | None = parameter(default=None, accepts=MISSING)
     sketch_size: ClassVar[None] = None  # type: ignore[misc]
     decoder: ClassVar[str] = "auto"  # type: ignore[misc]
     random_state: ClassVar[None] = None  # type: ignore[misc]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchlearn.accepts import whole
 from sketchlearn.arrays import Array
-from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
+from sketchlearn.learn.parameters import MISSING, estimator, learned, parameter
 from sketchlearn.learn.using import Inverts
 from sketchlearn.models.base import Model
 from sketchlearn.models.nmf import NMFModel
@@ -66,7 +66,7 @@ class CompressiveNMF(Inverts):
     model: ClassVar[type[Model]] = NMFModel
     row_types: ClassVar[tuple[Any, ...]] = (np.float64,)
     n_components: int = parameter(default=2, accepts=whole(), kw_only=False)
-    missing: str | None = parameter(default=None, accepts=PAIRS)
+    missing: str | None = parameter(default=None, accepts=MISSING)
     sketch_size: ClassVar[None] = None  # type: ignore[misc]
     components_: Array = learned()
     mean_: Array = learned()

@@ -28,7 +28,7 @@ START = Accepts(
     lambda v: v is None or isinstance(v, np.ndarray | list | tuple) or any(hasattr(v, name) for name in _STARTS),
     ("centres", "a model with some", "None"),
 )
-PAIRS = choice("pairs") | NOTHING
+MISSING = choice("em", "pairs") | NOTHING
 SHARED: dict[str, Accepts] = {
     "features": kind(FeatureMap, "a FeatureMap") | NOTHING,
     "sketch_size": whole() | NOTHING,
@@ -47,8 +47,9 @@ features : FeatureMap, optional
     The map to sketch with; by default one is designed from up to 2000 of the rows.
 decoder : str
     Name of a decoder of this task, see :func:`sketchlearn.decode`.
-missing : "pairs", optional
-    Rows may miss entries (NaN): what is learned comes from the pairs of columns that are there, see
+missing : {"em", "pairs"}, optional
+    Rows may miss entries (NaN). ``"em"`` learns what an EM algorithm on the rows would, see
+    :class:`sketchlearn.CompletedFeatures`. ``"pairs"`` uses the pairs of columns that are there, see
     :class:`sketchlearn.PairwiseFeatures`.
 on_invalid : {"raise", "skip"}
     What to do with rows that hold NaN or infinity: an error, or leave them out and count them.

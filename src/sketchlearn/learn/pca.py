@@ -16,7 +16,7 @@ from sketchlearn.designs.request import Request
 from sketchlearn.exceptions import InputError, Option
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
-from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
+from sketchlearn.learn.parameters import MISSING, estimator, learned, parameter
 from sketchlearn.learn.rows import Rows
 from sketchlearn.learn.using import Inverts
 from sketchlearn.models.base import Model
@@ -110,7 +110,7 @@ class CompressivePCA(Inverts):
     n_starts: int = parameter(default=3, accepts=whole())
     standardize: bool = parameter(default=False)
     embedding: FeatureMap | None = parameter(default=None, accepts=kind(FeatureMap, "a FeatureMap") | NOTHING)
-    missing: str | None = parameter(default=None, accepts=PAIRS)
+    missing: str | None = parameter(default=None, accepts=MISSING)
     components_: Array = learned()
     explained_variance_: Array = learned()
     mean_: Array = learned()

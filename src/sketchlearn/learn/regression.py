@@ -15,7 +15,7 @@ from sketchlearn.designs.request import Request
 from sketchlearn.features.base import FeatureMap
 from sketchlearn.features.second_moment import second_moment
 from sketchlearn.learn.joint import JointEstimator
-from sketchlearn.learn.parameters import PAIRS, estimator, learned, parameter
+from sketchlearn.learn.parameters import MISSING, estimator, learned, parameter
 from sketchlearn.learn.using import Predicts
 from sketchlearn.models.base import Model
 from sketchlearn.models.regression import RegressionModel
@@ -35,7 +35,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     ----------
     alpha : float or "auto"
         Ridge penalty, as in :class:`sklearn.linear_model.Ridge`: ``|y - X w|^2 + alpha |w|^2``. ``"auto"`` is no
-        penalty for complete rows. If rows miss entries, it depends on how much is missing, and the verdict says how
+        penalty, except with ``missing="pairs"``: there it depends on how much is missing, and the verdict says how
         large it is.
     fit_intercept : bool
         Whether to fit a constant.
@@ -99,7 +99,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
     alpha: float | str = parameter(default="auto", accepts=real(closed=True) | choice("auto"), kw_only=False)
     fit_intercept: bool = parameter(default=True, accepts=FLAG)
     n_components: int | None = parameter(default=None, accepts=whole() | NOTHING)
-    missing: str | None = parameter(default=None, accepts=PAIRS)
+    missing: str | None = parameter(default=None, accepts=MISSING)
     coef_: Array = learned()
     intercept_: Any = learned()
 
@@ -116,7 +116,7 @@ class CompressiveLinearRegression(MultiOutputMixin, RegressorMixin, Predicts, Jo
 
     def design_features(self, request: Request) -> FeatureMap:
         """Without an intercept, products are taken about the origin."""
-        if not self.fit_intercept:
+        if not self.fit_intercept and request.missing != "em":  # (which completes rows about their mean)
             request = replace(request, dim=self._map_columns(), sample=None, weights=None)
         return super().design_features(request)
 

@@ -97,8 +97,8 @@ class Rows:
         assert features is not None
         return features.inputs
 
-    def pilot(self, seed: int, missing: bool = False) -> Pilot:
-        """The rows that a map is designed from: at most :data:`PILOT_ROWS`, chosen as for every design."""
+    def pilot(self, seed: int, missing: str | None = None) -> Pilot:
+        """The rows that a map is designed from, chosen as for every design."""
         if self.sample is not None:
             return self.sample
         if self.weights is None and len(self.data) <= PILOT_ROWS and np.isfinite(self.data).all():

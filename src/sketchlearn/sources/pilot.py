@@ -1,10 +1,10 @@
 """The pilot: which rows a feature map is designed from, decided here for every entry point.
 
-At most :data:`PILOT_ROWS` rows, by priority sampling (Duffield, Lund & Thorup 2007): row i of weight w gets the key
-``u / w`` with u uniform, the rows with the smallest keys are kept, and each stands for the weight ``max(w, 1 / t)``
-with t the smallest key that was not kept.  Rows of equal weight are then a uniform sample without weights.  Keys depend
-on the seed and on the place of a row alone, so the same rows in the same order give the same pilot, whatever they are
-stored in, as long as all of them are looked at.
+At most :data:`PILOT_ROWS` rows (:data:`GAP_ROWS` where gaps are filled as the pilot says), by priority sampling
+(Duffield, Lund & Thorup 2007): row i of weight w gets the key ``u / w`` with u uniform, the rows with the smallest
+keys are kept, and each stands for the weight ``max(w, 1 / t)`` with t the smallest key that was not kept.  Rows of
+equal weight are then a uniform sample without weights.  Keys depend on the seed and on the place of a row alone, so
+the same rows in the same order give the same pilot, whatever they are stored in, as long as all of them are looked at.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from sketchlearn.arrays import FARTHEST, AnyArray, Array, Flags
 PILOT_ROWS = 2000
 """Rows that a feature map is designed from: they give the spread of the data to about two percent, and some tens of
 rows for each of up to a hundred components; a design from more is not better, only slower."""
+
+GAP_ROWS = 20_000
+"""Rows that a map with ``missing="em"`` is designed from: they say how near its models come to those of an EM on all
+rows.  Coefficients from 200 000 normal rows of ten columns with gaps at random are off EM's by 0.20 % with a pilot of
+2000 rows and by 0.08 % with this one, with gaps given a column by 1.0 and 0.4 % (``benchmarks/missing.py pilot``).  The
+design for thirty columns takes about two seconds."""
 
 LOOKED_AT = 2**20
 """Rows that are looked at to choose the pilot, at most."""
@@ -126,7 +132,19 @@ class Reservoir:
         return Pilot(rows, None if (weights == weights[0]).all() else weights, self._box)
 
 
-def choose(rows: AnyArray, weights: npt.ArrayLike | None = None, seed: int = 0, missing: bool = False) -> Pilot:
+def pilot_rows(missing: str | None) -> int:
+    """How many rows a map is designed from, at most.
+
+    Examples
+    --------
+    >>> from sketchlearn.sources.pilot import pilot_rows
+    >>> pilot_rows(None), pilot_rows("em")
+    (2000, 20000)
+    """
+    return GAP_ROWS if missing == "em" else PILOT_ROWS
+
+
+def choose(rows: AnyArray, weights: npt.ArrayLike | None = None, seed: int = 0, missing: str | None = None) -> Pilot:
     """The pilot of rows in memory.
 
     Examples
@@ -136,7 +154,7 @@ def choose(rows: AnyArray, weights: npt.ArrayLike | None = None, seed: int = 0, 
     >>> choose(np.arange(5000.0)[:, None]).rows.shape
     (2000, 1)
     """
-    reservoir, step = Reservoir(PILOT_ROWS, seed, missing), stride(len(rows))
+    reservoir, step = Reservoir(pilot_rows(missing), seed, missing is not None), stride(len(rows))
     own = None if weights is None else np.asarray(weights, np.float64)[::step]
     looked = rows[::step]
     for start in range(0, len(looked), _BLOCK):

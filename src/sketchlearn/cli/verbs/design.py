@@ -68,7 +68,7 @@ def design(
     as_json: Json = False,
 ) -> None:
     """Choose a feature map; sketches made with the same map can be added."""
-    from sketchlearn.cli.pilot import designed, fitted_encoder, missing_pairs, recipe_text
+    from sketchlearn.cli.pilot import designed, fitted_encoder, missing_in_map, recipe_text
     from sketchlearn.sources import read
 
     if components < 1:
@@ -82,8 +82,8 @@ def design(
             raise usage(
                 "--previous is instead of data and bounds, for --task gmm, and combines with -k and --seed alone"
             )
-    elif bool(data) == (bounds is not None):
-        raise usage("give either data or both --lower and --upper")
+    elif bool(data) == (bounds is not None) and not (data and missing == "em"):
+        raise usage("give either data or both --lower and --upper (or, with --missing em, all of them)")
     if first and (bounds is not None or encode or standardize or projection or task != "kmeans"):
         raise usage("--first needs data and no other option of the design: columns keep their own units")
     if target and (bounds is not None or encode or standardize or projection or first or missing or task != "kmeans"):
@@ -94,7 +94,7 @@ def design(
         raise usage("a map for a private release needs --rows and --epsilon (and --delta)")
     if rows is not None and bounds is None:
         raise usage("--rows and --epsilon need public bounds: --lower and --upper")
-    pairs = missing_pairs(missing, encode)
+    gaps = missing_in_map(missing, encode)
     if other_data is not None and bounds is not None:
         raise usage(
             "--other-data names the data from which the map is chosen: leave it out if you give --lower and --upper"
@@ -106,7 +106,7 @@ def design(
     phi: FeatureMap
     if previous is not None:
         phi = sketchlearn.design(previous=_mixture(previous), n_components=components, task="gmm", seed=seed)
-    elif bounds is not None:
+    elif bounds is not None and not data:
         if standardize or encode or projection:
             raise usage("--standardize, --encode and --projection need data")
         size = None
@@ -119,7 +119,7 @@ def design(
             # mixtures are decoded from the same map as centres
             of = "kmeans" if task == "gmm" and size is not None else task
             phi = sketchlearn.design(
-                bounds=bounds, n_components=components, task=of, seed=seed, size=size, missing=pairs
+                bounds=bounds, n_components=components, task=of, seed=seed, size=size, missing=gaps
             )
         phi = phi if names is None else phi.with_columns(names)
     else:
@@ -136,7 +136,7 @@ def design(
         elif target:
             phi = _maps(source, names_in(target, "--target") or [], components, seed)
         else:
-            phi = designed(source, components, task, seed, standardize, projection, encoder, pairs)
+            phi = designed(source, components, task, seed, standardize, projection, encoder, gaps, bounds)
     if other_data is not None:
         phi = phi.chosen_from(f"other data: {other_data}")
     write_bytes(output, recipe_text(phi))

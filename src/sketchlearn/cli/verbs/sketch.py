@@ -70,7 +70,7 @@ def sketch_(
     as_json: Json = False,
 ) -> None:
     """Sketch rows in one pass. To continue after an interruption, run the same command again."""
-    from sketchlearn.cli.pilot import fitted_encoder, missing_pairs
+    from sketchlearn.cli.pilot import fitted_encoder, missing_in_map
     from sketchlearn.engines.append import Design, Options, Run, once
     from sketchlearn.engines.follow import follow_files
     from sketchlearn.files import locked
@@ -100,7 +100,7 @@ def sketch_(
             raise usage(problem)
     if missing is not None and features is not None:
         raise usage("--missing belongs to the map: leave out --features, or design that map with --missing")
-    pairs = missing_pairs(missing, encode)
+    gaps = missing_in_map(missing, encode)
     check_output(output)
     given = None if features is None else read_features(features)
     encoder = None
@@ -109,7 +109,7 @@ def sketch_(
         text = {name: reading[name] for name in TEXT}
         encoder = fitted_encoder(data, names, missing or "mean", apart=apart, format=reading["format"], text=text)
     design = Design(
-        lambda source: _designed(source, components, task, seed, standardize, projection, encoder, pairs),
+        lambda source: _designed(source, components, task, seed, standardize, projection, encoder, gaps),
         f"-k {components} --task {task} --seed {seed}"
         + " --standardize" * standardize
         + " --encode" * encode
