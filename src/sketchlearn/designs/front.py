@@ -158,9 +158,10 @@ def design(
         Weights of the rows of an array or frame.
     missing : {"em", "pairs"}, optional
         Allow rows with missing entries (NaN, or nulls of a table), for ``"pca"``, ``"regression"``, ``"cca"`` and
-        ``"nmf"``. ``"em"`` gives what an EM algorithm on the rows gives: gaps are filled as the sample says, and models corrected
-        for it (:class:`sketchlearn.CompletedFeatures`). With `bounds` as well, sums are exact. ``"pairs"`` needs no
-        sample: models are learned from the pairs of entries that are there (:class:`sketchlearn.PairwiseFeatures`).
+        ``"nmf"``. ``"em"`` gives what an EM algorithm on the rows gives: gaps are filled as the sample says, and models
+        are corrected for it (:class:`sketchlearn.CompletedFeatures`). With `bounds` as well, sums are exact.
+        ``"pairs"`` needs no sample: models are learned from the pairs of entries that are there
+        (:class:`sketchlearn.PairwiseFeatures`).
     previous : model, estimator or Mixture, optional
         For ``task="gmm"``: an earlier mixture of these columns, instead of a sample, also one that scikit-learn learned
         from a sample. Frequencies then have the width and shape of each of its components
