@@ -110,7 +110,7 @@ def test_many_components_get_a_larger_budget():
         assert few.seconds == 60
         assert inner is few  # that of the decoding under way
     with spending(components=1000) as many:
-        assert many.seconds == 120
+        assert many.seconds == 100
     with sl.decoding_budget(5), spending(components=1000) as told:
         assert told.seconds == 5
 

@@ -33,11 +33,11 @@ AGREE = 1.05
 """Ratio of two misfits up to which two searches have found the same: the model is wrong then, not the search."""
 
 SECOND = 1.4e10
-"""Multiply-adds of a second of one core; six decodings took between 0.6 and 1.5 times as long as they were counted."""
+"""Multiply-adds of a second of one core; decodings took between 0.6 and 1.5 times as long as counted."""
 SECONDS = 60.0
 """The budget of one decoding, unless told."""
-EACH = 0.12
-"""Seconds for each component, if that is more: a thousand round clusters are found in 110, as work is counted."""
+EACH = 0.1
+"""Seconds for each component, if that is more: a thousand round clusters are found in 70, as work is counted."""
 
 
 LARGE = 2.0**29
@@ -131,7 +131,7 @@ _RUNNING: ContextVar[Budget] = ContextVar("running", default=_OUTSIDE)
 def decoding_budget(seconds: float) -> Iterator[None]:
     """Limit each decoding inside a ``with`` block to about so many seconds of one core.
 
-    Without it, the limit is 60 seconds, or 0.12 seconds for each component where that is more.
+    Without it, the limit is 60 seconds, or a tenth of a second for each component where that is more.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ that are as likely (:mod:`sketchlearn.decoders.kmeans.posterior`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -24,7 +25,7 @@ import numpy as np
 
 from sketchlearn.arrays import Array
 from sketchlearn.decoders import noise, verdicts
-from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS, announce, over, running
+from sketchlearn.decoders.budget import AGREE, RESTARTS, STEPS, Budget, announce, over, running, spending
 from sketchlearn.decoders.certificate import Certified, Certifier
 from sketchlearn.decoders.drive import Remark, Run, Stage, decoder, drive
 from sketchlearn.decoders.families import SPHERICAL
@@ -429,7 +430,9 @@ def _grade(run: Decoding, fit: Fit, cells: Partition, criterion: str) -> Grade:
     explained = fit.certified is not None and fit.certified.examination.explained
     rng = run.rng.spawn(1)[0]
     sighted = run.low is not None and not run.blind
-    grade = graded(run.problem, fits, fit.mixture, run.far, cells, criterion, explained, sighted, rng)
+    with spending(Budget(math.inf)) as own:  # judges that are stopped say nothing
+        grade = graded(run.problem, fits, fit.mixture, run.far, cells, criterion, explained, sighted, rng)
+    running().absorb([own])
     why = "densities that explain the sketch say how much more the centres cost than the best ones"
     run.note("grade", why, grade.words, False, perf_counter() - begin, **grade.numbers)
     return grade
