@@ -77,7 +77,7 @@ class CompressiveCCA(Transforms, MultiOutputMixin, RegressorMixin, JointEstimato
     missing: str | None = parameter(default=None, accepts=MISSING)
     sketch_size: ClassVar[None] = None  # type: ignore[misc]
     decoder: ClassVar[str] = "auto"  # type: ignore[misc]
-    random_state: ClassVar[None] = None  # type: ignore[misc]
+    random_state: ClassVar[int] = 0  # type: ignore[misc]
     correlations_: Array = learned()
     x_rotations_: Array = learned()
     y_rotations_: Array = learned()
