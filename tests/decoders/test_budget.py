@@ -226,7 +226,7 @@ def test_leading_components_of_many_columns_are_those_of_all():
     assert few.residual == pytest.approx(np.linalg.norm(whole[5:]) / np.linalg.norm(whole))
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.5])
+@pytest.mark.parametrize("seconds", [pytest.param(0.05, marks=pytest.mark.slow), 0.5])
 def test_a_budget_that_ends_in_the_richer_model_keeps_what_explains_more(seconds):
     rng = np.random.default_rng(1)
     t = rng.uniform(size=(8000, 2))

@@ -90,6 +90,7 @@ def test_parts_and_files_give_the_same_model(fitted, tmp_path):
     np.testing.assert_allclose(loaded.predict(x[:9]), fitted.predict(x[:9]), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_some_of_the_targets(fitted):
     one = sl.CompressiveMixtureRegressor(3, covariance="diag", random_state=0)
     one.fit_sketch(fitted.sketch_, targets=4, predictors=[0, 1])
