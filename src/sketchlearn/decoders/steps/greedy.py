@@ -35,7 +35,7 @@ from sketchlearn.features.operator import F32
 _NOTHING = 1e-30  # masses below are rounding in float32
 _SAME = 0.8  # correlation of two atoms from which on one is as good as the other
 _GROWTH = 0.25  # of k: components added per round
-MANY = 50  # components from which clusters hide in components between them; up to it, searches differ by luck only
+MANY = 50  # components up to which peaks alone show all clusters, and searches from nothing explain as much
 WINDOWS = (0.4, 0.75)  # of the radius that resolves k random clusters: low frequencies that show where some are
 _COARSE, _IN_WINDOW = 0.05, 12  # gain of a round in a window, of the misfit, at least; rounds there at most
 ENOUGH = 4.0  # frequencies per number of the model: the search looks at as many, with fewer it may fail
@@ -155,7 +155,7 @@ class _Rounds:
         k, growing = self.k, 0
         full, failures, wider, replaced = state.k >= k, 0, 1, 0
         enough = _COARSE if first else 1e-3
-        while self.count < 3 * ROUNDS:
+        for _ in range(ROUNDS):
             if full and (problem.explains(state, k) or over("more rounds of the search")):
                 break
             self.count += 1
