@@ -11,9 +11,16 @@ import sketchlearn as sl
 from sketchlearn.models.conditional import ConditionalMixture
 
 
-@parametrize_with_checks([sl.CompressiveMixtureRegressor(), sl.CompressiveMixtureRegressor(covariance="diag")])
+@parametrize_with_checks([sl.CompressiveMixtureRegressor()])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([sl.CompressiveMixtureRegressor(covariance="diag")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_with_many_targets(estimator, check):
     check(estimator)
 
 
