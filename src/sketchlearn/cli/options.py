@@ -59,7 +59,8 @@ MinEffect = Annotated[
 Json = Annotated[bool, option("Print the result as JSON.", "--json")]
 Debug = Annotated[bool, option("Show the traceback of an error.", "--debug", callback=_debug, is_eager=True)]
 Budget = Annotated[
-    float | None, option("Seconds of CPU that decoding may take; 60 by default.", "--budget", callback=_budget)
+    float | None,
+    option("Seconds of CPU that decoding may take; by default 60, or 0.1 per component.", "--budget", callback=_budget),
 ]
 DecodingEngine = Annotated[
     Literal["cpu", "gpu"],
